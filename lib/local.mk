@@ -1,2 +1,22 @@
 # SPDX-License-Identifier: MIT
-# What runs inside the VM's process.
+# What runs inside the VM's process. Each part is a convenience library, which
+# its tests link too; libluajit-sysprof.so is made of all of them.
+
+include_HEADERS += lib/lmisclib.h
+
+noinst_LTLIBRARIES += lib/libbase.la
+lib_libbase_la_SOURCES = lib/error.c lib/error.h
+
+# --- libluajit-sysprof.so ----------------------------------------------------
+
+# Never linked to a libluajit: the lua_* symbols are those of the process that
+# loads the library, or a second VM would be profiled instead of its own.
+# The list of symbols is also what tests/check-exported-symbols.sh expects.
+lib_LTLIBRARIES += lib/libluajit-sysprof.la
+lib_libluajit_sysprof_la_SOURCES =
+lib_libluajit_sysprof_la_LIBADD = lib/libbase.la $(LIBELF_LIBS)
+lib_libluajit_sysprof_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
+	-export-symbols $(srcdir)/lib/libluajit-sysprof.sym \
+	-Wl,-z,now -Wl,-z,relro
+EXTRA_lib_libluajit_sysprof_la_DEPENDENCIES = lib/libluajit-sysprof.sym
+EXTRA_DIST += lib/libluajit-sysprof.sym
