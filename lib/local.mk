@@ -5,7 +5,15 @@
 include_HEADERS += lib/lmisclib.h
 
 noinst_LTLIBRARIES += lib/libbase.la
-lib_libbase_la_SOURCES = lib/error.c lib/error.h
+lib_libbase_la_SOURCES = lib/error.c lib/error.h \
+	lib/load_sig.c lib/load_sig.h
+
+# The native stack.
+noinst_LTLIBRARIES += lib/libhost.la
+lib_libhost_la_SOURCES = lib/host/cpu_x86_64.h \
+	lib/host/eh_frame.c lib/host/eh_frame.h \
+	lib/host/unwind_sig.h lib/host/unwind_x86_64_sig.c \
+	lib/host/unwind_table.c lib/host/unwind_table.h
 
 # --- libluajit-sysprof.so ----------------------------------------------------
 
@@ -14,7 +22,7 @@ lib_libbase_la_SOURCES = lib/error.c lib/error.h
 # The list of symbols is also what tests/check-exported-symbols.sh expects.
 lib_LTLIBRARIES += lib/libluajit-sysprof.la
 lib_libluajit_sysprof_la_SOURCES =
-lib_libluajit_sysprof_la_LIBADD = lib/libbase.la $(LIBELF_LIBS)
+lib_libluajit_sysprof_la_LIBADD = lib/libhost.la lib/libbase.la $(LIBELF_LIBS)
 lib_libluajit_sysprof_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-export-symbols $(srcdir)/lib/libluajit-sysprof.sym \
 	-Wl,-z,now -Wl,-z,relro

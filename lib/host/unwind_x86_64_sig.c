@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+/*
+ * One step of native unwinding on x86-64. Runs in the signal handler.
+ */
+#include "unwind_sig.h"
+
+#include <string.h>
+#include <ucontext.h>
+
+#include "../load_sig.h"
+
+/* A PLT stub has 16 bytes; the push in it ends at byte 11. */
+#define PLT_STUB_BYTES 16
+#define PLT_PUSH_END   11
+
+static bool compute_cfa(const struct unwind_row *row,
+			const struct cpu_registers *registers, uint64_t *cfa)
+{
+	if (row->flags & UNWIND_PLT) {
+		*cfa = registers->sp + 8;
+		if (registers->ip % PLT_STUB_BYTES >= PLT_PUSH_END)
+			*cfa += 8;
+		return true;
+	}
+	*cfa = row->cfa_register == SAVED_COUNT
+		       ? registers->sp
+		       : registers->saved[row->cfa_register];
+	*cfa += (uint64_t)(int64_t)row->cfa_offset;
+	return !(row->flags & UNWIND_CFA_LOAD) || load_u64(*cfa, cfa);
+}
+
+/* At a signal trampoline the stack pointer is at the ucontext that the kernel
+ * saved (rt_sigframe, arch/x86/include/asm/sigframe.h). */
+static enum unwind_result unwind_signal(struct cpu_registers *registers)
+{
+	ucontext_t context;
+
+	if (!load_bytes(&context, registers->sp,
+			offsetof(ucontext_t, uc_mcontext) +
+				sizeof(context.uc_mcontext)))
+		return UNWIND_BAD_READ;
+	cpu_registers_read(registers, &context);
+	return UNWIND_INTERRUPTED;
+}
+
+enum unwind_result unwind_step(const struct unwind_tables *tables,
+			       struct cpu_registers *registers,
+			       uint64_t look_up)
+{
+	const struct unwind_row *row = unwind_find_row(tables, look_up, NULL);
+	struct cpu_registers caller = *registers;
+	uint64_t cfa;
+	int i;
+
+	if (!row || (row->flags & UNWIND_NO_RULE))
+		return UNWIND_NO_TABLE;
+	if (row->flags & UNWIND_OUTERMOST)
+		return UNWIND_END;
+	if (row->flags & UNWIND_SIGNAL)
+		return unwind_signal(registers);
+	if (!compute_cfa(row, registers, &cfa))
+		return UNWIND_BAD_READ;
+	if (cfa <= registers->sp)
+		return UNWIND_NO_PROGRESS;
+	for (i = 0; i < SAVED_COUNT; i++) {
+		int64_t offset = row->saved[i] * INT64_C(8);
+
+		if (row->saved[i] != UNWIND_SAVED_SAME &&
+		    !load_u64(cfa + (uint64_t)offset, &caller.saved[i]))
+			return UNWIND_BAD_READ;
+	}
+	if (!load_u64(cfa - 8, &caller.ip))
+		return UNWIND_BAD_READ;
+	caller.sp = cfa;
+	if (!caller.ip)
+		return UNWIND_END;
+	*registers = caller;
+	return UNWIND_CALLER;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Loads that cannot fault, and the handler that makes them so.
+ *
+ * All loads lie between load_code_start and load_code_end and touch no stack,
+ * so the handler can make any of them return 0 by moving the instruction
+ * pointer to load_failed.
+ */
+#include "load_sig.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "lmisclib.h"
+
+extern const char load_code_start[], load_code_end[], load_failed[];
+
+#if defined(__x86_64__)
+
+#define LOAD_FUNCTION(name, body)                                              \
+	".globl " name "\n.hidden " name "\n.type " name ",@function\n" name   \
+	":\n.cfi_startproc\n" body "\tmovl $1, %eax\n\tret\n"                  \
+	".cfi_endproc\n.size " name ", . - " name "\n"
+
+__asm__(".text\n.p2align 4\n"
+	".hidden load_code_start\n.globl load_code_start\n"
+	"load_code_start:\n" LOAD_FUNCTION(
+		"load_raw_u64",
+		"\tmovq (%rdi), %rax\n"
+		"\tmovq %rax, (%rsi)\n") LOAD_FUNCTION("load_raw_u32",
+						       "\tmovl (%rdi), %eax\n"
+						       "\tmovl %eax, (%rsi)\n")
+		LOAD_FUNCTION("load_raw_u16", "\tmovzwl (%rdi), %eax\n"
+					      "\tmovw %ax, (%rsi)\n")
+			LOAD_FUNCTION("load_raw_u8", "\tmovzbl (%rdi), %eax\n"
+						     "\tmovb %al, (%rsi)\n")
+				LOAD_FUNCTION(
+					"load_raw_bytes",
+					"\tmovq %rdx, %rcx\n"
+					"\trep movsb\n") ".hidden "
+							 "load_code_end\n."
+							 "globl load_code_end\n"
+							 "load_code_end:\n"
+							 ".hidden "
+							 "load_failed\n.globl "
+							 "load_failed\n"
+							 "load_failed:\n\txorl "
+							 "%eax, %eax\n\tret\n");
+
+static greg_t *context_ip(void *context)
+{
+	return &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+}
+
+#else
+#error "loads that cannot fault are not written for this CPU yet"
+#endif
+
+static pthread_mutex_t catch_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned int catch_count;
+/* Written before our handler is installed, read by it. */
+static struct sigaction previous_segv, previous_bus;
+
+/* Does what would have happened to the fault without us. */
+static void forward_fault(int signal, siginfo_t *info, void *context)
+{
+	const struct sigaction *previous =
+		signal == SIGSEGV ? &previous_segv : &previous_bus;
+	struct sigaction action;
+
+	if (previous->sa_flags & SA_SIGINFO) {
+		previous->sa_sigaction(signal, info, context);
+		return;
+	}
+	if (previous->sa_handler != SIG_DFL &&
+	    previous->sa_handler != SIG_IGN) {
+		previous->sa_handler(signal);
+		return;
+	}
+	/* Ignoring a fault is not possible: the kernel kills. A fault repeats
+	 * when we return; a signal that was sent has to be sent again. */
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = previous->sa_handler;
+	sigaction(signal, &action, NULL);
+	if (info->si_code <= 0)
+		raise(signal);
+}
+
+static void handle_fault(int signal, siginfo_t *info, void *context)
+{
+	greg_t *ip = context_ip(context);
+
+	if (*ip >= (greg_t)load_code_start && *ip < (greg_t)load_code_end &&
+	    info->si_code > 0) {
+		*ip = (greg_t)load_failed;
+		return;
+	}
+	forward_fault(signal, info, context);
+}
+
+/* Puts our handler before the one of signal, keeping its mask and flags, so
+ * that it finds the environment that it asked for. */
+static int catch_signal(int signal, struct sigaction *previous)
+{
+	struct sigaction action;
+
+	if (sigaction(signal, NULL, previous))
+		return -1;
+	action = *previous;
+	action.sa_sigaction = handle_fault;
+	action.sa_flags |= SA_SIGINFO;
+	/* A fault inside the previous handler must still reach ours. */
+	action.sa_flags &= ~(int)SA_RESETHAND;
+	return sigaction(signal, &action, NULL);
+}
+
+static bool is_ours(int signal)
+{
+	struct sigaction action;
+
+	return !sigaction(signal, NULL, &action) &&
+	       (action.sa_flags & SA_SIGINFO) &&
+	       action.sa_sigaction == handle_fault;
+}
+
+int load_faults_catch(struct error *error)
+{
+	int failed = 0;
+
+	pthread_mutex_lock(&catch_lock);
+	/* After a release that could not restore, ours is still in the chain:
+	 * installing it again would make it its own predecessor. */
+	if (catch_count++ == 0) {
+		if (!is_ours(SIGSEGV))
+			failed = catch_signal(SIGSEGV, &previous_segv);
+		if (!failed && !is_ours(SIGBUS))
+			failed = catch_signal(SIGBUS, &previous_bus);
+		if (failed)
+			catch_count--;
+	}
+	pthread_mutex_unlock(&catch_lock);
+	if (failed)
+		return error_set(error, PROFILE_ERRUSE, errno,
+				 "cannot handle SIGSEGV and SIGBUS: %s",
+				 strerror(errno));
+	return 0;
+}
+
+void load_faults_release(void)
+{
+	pthread_mutex_lock(&catch_lock);
+	if (--catch_count == 0) {
+		if (is_ours(SIGSEGV))
+			sigaction(SIGSEGV, &previous_segv, NULL);
+		if (is_ours(SIGBUS))
+			sigaction(SIGBUS, &previous_bus, NULL);
+	}
+	pthread_mutex_unlock(&catch_lock);
+}
+
+bool load_faults_caught(void)
+{
+	return is_ours(SIGSEGV) && is_ours(SIGBUS);
+}
