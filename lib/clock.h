@@ -46,7 +46,6 @@ void sample_clock_close(struct sample_clock *clock);
 const char *sample_clock_name(const struct sample_clock *clock);
 
 /* Did this clock send the signal? Async-signal-safe. */
-bool sample_clock_sent(const struct sample_clock *clock,
-                       const siginfo_t *info);
+bool sample_clock_sent(const struct sample_clock *clock, const siginfo_t *info);
 
 #endif

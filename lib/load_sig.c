@@ -26,29 +26,29 @@ extern const char load_code_start[], load_code_end[], load_failed[];
 	".cfi_endproc\n.size " name ", . - " name "\n"
 
 __asm__(".text\n.p2align 4\n"
-	".hidden load_code_start\n.globl load_code_start\n"
-	"load_code_start:\n" LOAD_FUNCTION(
+        ".hidden load_code_start\n.globl load_code_start\n"
+        "load_code_start:\n" LOAD_FUNCTION(
 		"load_raw_u64",
 		"\tmovq (%rdi), %rax\n"
 		"\tmovq %rax, (%rsi)\n") LOAD_FUNCTION("load_raw_u32",
-						       "\tmovl (%rdi), %eax\n"
-						       "\tmovl %eax, (%rsi)\n")
-		LOAD_FUNCTION("load_raw_u16", "\tmovzwl (%rdi), %eax\n"
-					      "\tmovw %ax, (%rsi)\n")
-			LOAD_FUNCTION("load_raw_u8", "\tmovzbl (%rdi), %eax\n"
-						     "\tmovb %al, (%rsi)\n")
-				LOAD_FUNCTION(
+                                                       "\tmovl (%rdi), %eax\n"
+                                                       "\tmovl %eax, (%rsi)\n")
+                LOAD_FUNCTION("load_raw_u16", "\tmovzwl (%rdi), %eax\n"
+                                              "\tmovw %ax, (%rsi)\n")
+                        LOAD_FUNCTION("load_raw_u8", "\tmovzbl (%rdi), %eax\n"
+                                                     "\tmovb %al, (%rsi)\n")
+                                LOAD_FUNCTION(
 					"load_raw_bytes",
 					"\tmovq %rdx, %rcx\n"
 					"\trep movsb\n") ".hidden "
-							 "load_code_end\n."
-							 "globl load_code_end\n"
-							 "load_code_end:\n"
-							 ".hidden "
-							 "load_failed\n.globl "
-							 "load_failed\n"
-							 "load_failed:\n\txorl "
-							 "%eax, %eax\n\tret\n");
+                                                         "load_code_end\n."
+                                                         "globl load_code_end\n"
+                                                         "load_code_end:\n"
+                                                         ".hidden "
+                                                         "load_failed\n.globl "
+                                                         "load_failed\n"
+                                                         "load_failed:\n\txorl "
+                                                         "%eax, %eax\n\tret\n");
 
 static greg_t *context_ip(void *context)
 {
@@ -144,8 +144,8 @@ int load_faults_catch(struct error *error)
 	pthread_mutex_unlock(&catch_lock);
 	if (failed)
 		return error_set(error, PROFILE_ERRUSE, errno,
-				 "cannot handle SIGSEGV and SIGBUS: %s",
-				 strerror(errno));
+		                 "cannot handle SIGSEGV and SIGBUS: %s",
+		                 strerror(errno));
 	return 0;
 }
 

@@ -25,19 +25,19 @@
 struct sampler; /* opaque: sampler_sig.c */
 
 struct sampler_options {
-	uint8_t mode; /* LUAM_SYSPROF_* */
-	const struct vm *vm;              /* the VM that runs on the thread */
-	const struct sample_clock *clock; /* whose signals count */
+	uint8_t mode;                       /* LUAM_SYSPROF_* */
+	const struct vm *vm;                /* the VM that runs on the thread */
+	const struct sample_clock *clock;   /* whose signals count */
 	luam_Sysprof_backtracer backtracer; /* NULL: the built-in unwinder */
 	struct address_arena *arena; /* addresses for perf; NULL: perf is off */
 };
 
 /* What a sampler has counted so far. */
 struct sampler_counters {
-	uint64_t samples;                   /* recorded, all states */
-	uint64_t by_state[STATE_COUNT];     /* their sum is samples */
-	uint64_t lost[LOST_COUNT];          /* not recorded, by reason */
-	uint64_t markers[MARKER_COUNT];     /* recorded samples that hold the
+	uint64_t samples;               /* recorded, all states */
+	uint64_t by_state[STATE_COUNT]; /* their sum is samples */
+	uint64_t lost[LOST_COUNT];      /* not recorded, by reason */
+	uint64_t markers[MARKER_COUNT]; /* recorded samples that hold the
 	                                     * marker: not whole */
 };
 

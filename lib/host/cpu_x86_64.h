@@ -22,7 +22,7 @@ enum saved_register {
 	SAVED_COUNT
 };
 
-#define CPU_DWARF_SP		 7
+#define CPU_DWARF_SP             7
 #define CPU_DWARF_RETURN_ADDRESS 16
 
 struct cpu_registers {
@@ -53,7 +53,7 @@ static inline int cpu_saved_of_dwarf(uint64_t dwarf)
 }
 
 static inline void cpu_registers_read(struct cpu_registers *registers,
-				      const ucontext_t *context)
+                                      const ucontext_t *context)
 {
 	const greg_t *gregs = context->uc_mcontext.gregs;
 

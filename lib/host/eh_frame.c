@@ -13,17 +13,17 @@
 #include <string.h>
 
 /* Pointer encodings: low half the format, then what it is relative to. */
-#define ENCODING_OMIT	     0xff
+#define ENCODING_OMIT        0xff
 #define ENCODING_INDIRECT    0x80
 #define ENCODING_BASE_MASK   0x70
 #define ENCODING_PC_RELATIVE 0x10
 #define ENCODING_FORM_MASK   0x0f
-#define ENCODING_TABLE	     0x3b /* relative to the header, signed 4 bytes */
+#define ENCODING_TABLE       0x3b /* relative to the header, signed 4 bytes */
 
 /* Call frame instructions with an operand in the low six bits. */
 #define CFA_ADVANCE_LOC 1
-#define CFA_OFFSET	2
-#define CFA_RESTORE	3
+#define CFA_OFFSET      2
+#define CFA_RESTORE     3
 
 enum cfa_opcode {
 	CFA_NOP = 0x00,
@@ -89,7 +89,7 @@ struct program {
 	struct rule remembered[REMEMBERED_MAX];
 	unsigned int remembered_count;
 	struct unwind_rows *rows; /* NULL while the CIE's own runs */
-	bool function_start;	  /* the next row is the function's first */
+	bool function_start;      /* the next row is the function's first */
 	bool out_of_memory;
 };
 
@@ -225,7 +225,7 @@ static int parse_cie(const uint8_t *start, struct cie *cie)
 					&augmentation_data, 1);
 			else if (*letter == 'P')
 				read_pointer(&augmentation_data,
-					     (uint8_t)read_fixed(
+				             (uint8_t)read_fixed(
 						     &augmentation_data, 1));
 			else if (*letter == 'L')
 				skip(&augmentation_data, 1);
@@ -377,7 +377,7 @@ static void set_cfa_expression(struct rule *rule, struct cursor expression)
 	    !expression.overrun)
 		rule->row.flags |= UNWIND_CFA_LOAD;
 	else if (opcode == OP_BREG0 + CPU_DWARF_SP && offset == 8 &&
-		 next == OP_BREG0 + CPU_DWARF_RETURN_ADDRESS)
+	         next == OP_BREG0 + CPU_DWARF_RETURN_ADDRESS)
 		rule->row.flags |= UNWIND_PLT;
 	else
 		rule->row.flags |= UNWIND_NO_RULE;
@@ -394,7 +394,7 @@ static struct cursor read_block(struct cursor *cursor)
 }
 
 static void set_rule(struct program *program, uint8_t opcode,
-		     struct cursor *cursor)
+                     struct cursor *cursor)
 {
 	struct rule *rule = &program->rule;
 	int64_t align = program->cie->data_align;
@@ -464,8 +464,8 @@ static void run_instruction(struct program *program, struct cursor *cursor)
 		return;
 	case CFA_OFFSET:
 		set_saved(&program->rule, low,
-			  (int64_t)read_unsigned(cursor) *
-				  program->cie->data_align);
+		          (int64_t)read_unsigned(cursor) *
+		                  program->cie->data_align);
 		return;
 	case CFA_RESTORE:
 		restore_saved(program, low);
@@ -496,7 +496,7 @@ static void run_instruction(struct program *program, struct cursor *cursor)
 	case CFA_RESTORE_STATE:
 		if (program->remembered_count)
 			program->rule = program->remembered
-						[--program->remembered_count];
+			                        [--program->remembered_count];
 		break;
 	default:
 		set_rule(program, opcode, cursor);
@@ -523,7 +523,7 @@ static void initial_rule(const struct cie *cie, struct rule *rule)
 
 /* One function. *end gets its first address behind it. */
 static int decode_fde(const uint8_t *start, uint64_t object_start,
-		      struct unwind_rows *rows, uint64_t *end)
+                      struct unwind_rows *rows, uint64_t *end)
 {
 	struct cursor cursor = {start, start + 8, false};
 	uint64_t length = read_fixed(&cursor, 4);
@@ -561,7 +561,7 @@ static int decode_fde(const uint8_t *start, uint64_t object_start,
 
 /* Marks where a function ends and the next does not follow at once. */
 static int append_gap(struct unwind_rows *rows, uint64_t end,
-		      uint64_t object_start)
+                      uint64_t object_start)
 {
 	struct unwind_row gap = {.flags = UNWIND_NO_RULE | UNWIND_FUNCTION};
 
@@ -570,7 +570,7 @@ static int append_gap(struct unwind_rows *rows, uint64_t end,
 }
 
 int eh_frame_decode(const uint8_t *header, size_t header_bytes,
-		    uint64_t object_start, struct unwind_rows *rows)
+                    uint64_t object_start, struct unwind_rows *rows)
 {
 	struct cursor cursor = {header, header + header_bytes, false};
 	uint64_t count, i, function, end = 0;
@@ -595,7 +595,7 @@ int eh_frame_decode(const uint8_t *header, size_t header_bytes,
 			result = append_gap(rows, end, object_start);
 		if (!result)
 			result = decode_fde(header + fde, object_start, rows,
-					    &end);
+			                    &end);
 	}
 	if (!result && end)
 		result = append_gap(rows, end, object_start);

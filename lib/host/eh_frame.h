@@ -22,6 +22,6 @@ struct unwind_rows {
  * object_start. Returns 0, -1 for a header it cannot use, -2 if memory ran
  * out. */
 int eh_frame_decode(const uint8_t *header, size_t header_bytes,
-		    uint64_t object_start, struct unwind_rows *rows);
+                    uint64_t object_start, struct unwind_rows *rows);
 
 #endif

@@ -11,11 +11,11 @@
 #include "unwind_table.h"
 
 enum unwind_result {
-	UNWIND_CALLER,	    /* registers are the caller's; ip is a return
+	UNWIND_CALLER,      /* registers are the caller's; ip is a return
 	                     * address */
 	UNWIND_INTERRUPTED, /* registers are those of code that a signal
 	                     * interrupted; ip is exact */
-	UNWIND_END,	    /* there is no caller */
+	UNWIND_END,         /* there is no caller */
 	UNWIND_NO_TABLE,    /* nothing known about this code */
 	UNWIND_BAD_READ,    /* stack memory not readable */
 	UNWIND_NO_PROGRESS, /* the rule leads nowhere: the stack is not what
@@ -26,7 +26,7 @@ enum unwind_result {
  * unless the result is UNWIND_CALLER or UNWIND_INTERRUPTED. look_up is the
  * address to search: ip where it is exact, else ip - 1. */
 enum unwind_result unwind_step(const struct unwind_tables *tables,
-			       struct cpu_registers *registers,
-			       uint64_t look_up);
+                               struct cpu_registers *registers,
+                               uint64_t look_up);
 
 #endif

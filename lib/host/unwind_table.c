@@ -51,8 +51,8 @@ static struct unwind_object *append_object(struct collection *collection)
 			collection->capacity ? collection->capacity * 2 : 32;
 
 		tables = realloc(tables,
-				 sizeof(*tables) +
-					 capacity * sizeof(*tables->objects));
+		                 sizeof(*tables) +
+		                         capacity * sizeof(*tables->objects));
 		if (!tables)
 			return NULL;
 		if (!collection->tables)
@@ -61,13 +61,13 @@ static struct unwind_object *append_object(struct collection *collection)
 		collection->capacity = capacity;
 	}
 	return memset(&tables->objects[tables->object_count++], 0,
-		      sizeof(*tables->objects));
+	              sizeof(*tables->objects));
 }
 
 /* The same object in the previous set: its rows are taken over. */
 static const struct unwind_object *
 find_previous(const struct collection *collection,
-	      const struct unwind_object *object)
+              const struct unwind_object *object)
 {
 	size_t i;
 
@@ -93,7 +93,7 @@ static int decode_object(struct unwind_object *object, size_t header_bytes)
 	struct unwind_row *fitted;
 
 	if (eh_frame_decode(object->frame_header, header_bytes, object->start,
-			    &rows) == -2) {
+	                    &rows) == -2) {
 		free(rows.rows);
 		return -2;
 	}
@@ -113,7 +113,7 @@ static int collect_object(struct dl_phdr_info *info, size_t size, void *data)
 	int i;
 
 	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) +
-			    sizeof(info->dlpi_subs)) {
+	                    sizeof(info->dlpi_subs)) {
 		collection->adds = info->dlpi_adds;
 		collection->subs = info->dlpi_subs;
 	}
@@ -161,7 +161,7 @@ static int compare_objects(const void *left, const void *right)
 }
 
 static bool holds_rows(const struct unwind_tables *tables,
-		       const struct unwind_row *rows)
+                       const struct unwind_row *rows)
 {
 	size_t i;
 
@@ -173,7 +173,7 @@ static bool holds_rows(const struct unwind_tables *tables,
 
 /* Frees a set, but not the rows that kept also holds. */
 static void free_tables(struct unwind_tables *tables,
-			const struct unwind_tables *kept)
+                        const struct unwind_tables *kept)
 {
 	size_t i;
 
@@ -194,12 +194,12 @@ static int refresh_locked(struct error *error)
 	if (collection.failed) {
 		free_tables(collection.tables, previous);
 		return error_set(error, PROFILE_ERRMEM, ENOMEM,
-				 "out of memory for the unwind tables");
+		                 "out of memory for the unwind tables");
 	}
 	if (!collection.tables)
 		return error_set(error, PROFILE_ERRUSE, ENOTSUP,
-				 "no loaded object has an .eh_frame_hdr: the "
-				 "stack cannot be unwound");
+		                 "no loaded object has an .eh_frame_hdr: the "
+		                 "stack cannot be unwound");
 	qsort(collection.tables->objects, collection.tables->object_count,
 	      sizeof(collection.tables->objects[0]), compare_objects);
 	atomic_store(&published, collection.tables);
@@ -210,14 +210,14 @@ static int refresh_locked(struct error *error)
 }
 
 static int read_loader_counters(struct dl_phdr_info *info, size_t size,
-				void *data)
+                                void *data)
 {
 	bool *changed = data;
 
 	if (size >=
 	    offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs))
 		*changed = info->dlpi_adds != loader_adds ||
-			   info->dlpi_subs != loader_subs;
+		           info->dlpi_subs != loader_subs;
 	return 1;
 }
 
@@ -259,8 +259,8 @@ find_object(const struct unwind_tables *tables, uint64_t address)
 }
 
 const struct unwind_row *unwind_find_row(const struct unwind_tables *tables,
-					 uint64_t address,
-					 const struct unwind_object **object)
+                                         uint64_t address,
+                                         const struct unwind_object **object)
 {
 	const struct unwind_object *found = find_object(tables, address);
 	size_t low = 0, high;

@@ -33,21 +33,21 @@ enum unwind_row_flag {
 /* How to unwind from ip up to the next row's ip. The return address lies at
  * CFA - 8, as the CPU's call instruction leaves it. */
 struct unwind_row {
-	uint32_t ip;	      /* offset from the object's start */
+	uint32_t ip;          /* offset from the object's start */
 	int32_t cfa_offset;   /* CFA = cfa_register + cfa_offset */
 	uint8_t cfa_register; /* enum saved_register, or SAVED_COUNT for sp */
-	uint8_t flags;	      /* enum unwind_row_flag */
+	uint8_t flags;        /* enum unwind_row_flag */
 	int8_t saved[SAVED_COUNT]; /* saved at CFA + 8 * saved[] */
 };
 
 struct unwind_object {
-	uint64_t start, end;	 /* executable addresses of the object */
+	uint64_t start, end;     /* executable addresses of the object */
 	struct unwind_row *rows; /* ascending by ip */
 	size_t row_count;
 	/* What tells whether it is still the same object. */
 	uint64_t load_address;
 	const void *frame_header; /* its .eh_frame_hdr in memory */
-	char name[128];		  /* path as the loader has it, "" for the
+	char name[128];           /* path as the loader has it, "" for the
 	                           * program; its end if longer */
 };
 
@@ -65,8 +65,8 @@ const struct unwind_tables *unwind_tables_current(void);
 
 /* The row in force at address, NULL if there is none. *object may be NULL. */
 const struct unwind_row *unwind_find_row(const struct unwind_tables *tables,
-					 uint64_t address,
-					 const struct unwind_object **object);
+                                         uint64_t address,
+                                         const struct unwind_object **object);
 
 /* Function that holds the address, by the unwind information: also in
  * stripped objects. *start and *end are absolute. */

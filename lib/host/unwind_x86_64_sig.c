@@ -14,7 +14,7 @@
 #define PLT_PUSH_END   11
 
 static bool compute_cfa(const struct unwind_row *row,
-			const struct cpu_registers *registers, uint64_t *cfa)
+                        const struct cpu_registers *registers, uint64_t *cfa)
 {
 	if (row->flags & UNWIND_PLT) {
 		*cfa = registers->sp + 8;
@@ -23,8 +23,8 @@ static bool compute_cfa(const struct unwind_row *row,
 		return true;
 	}
 	*cfa = row->cfa_register == SAVED_COUNT
-		       ? registers->sp
-		       : registers->saved[row->cfa_register];
+	               ? registers->sp
+	               : registers->saved[row->cfa_register];
 	*cfa += (uint64_t)(int64_t)row->cfa_offset;
 	return !(row->flags & UNWIND_CFA_LOAD) || load_u64(*cfa, cfa);
 }
@@ -36,16 +36,16 @@ static enum unwind_result unwind_signal(struct cpu_registers *registers)
 	ucontext_t context;
 
 	if (!load_bytes(&context, registers->sp,
-			offsetof(ucontext_t, uc_mcontext) +
-				sizeof(context.uc_mcontext)))
+	                offsetof(ucontext_t, uc_mcontext) +
+	                        sizeof(context.uc_mcontext)))
 		return UNWIND_BAD_READ;
 	cpu_registers_read(registers, &context);
 	return UNWIND_INTERRUPTED;
 }
 
 enum unwind_result unwind_step(const struct unwind_tables *tables,
-			       struct cpu_registers *registers,
-			       uint64_t look_up)
+                               struct cpu_registers *registers,
+                               uint64_t look_up)
 {
 	const struct unwind_row *row = unwind_find_row(tables, look_up, NULL);
 	struct cpu_registers caller = *registers;

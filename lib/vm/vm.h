@@ -38,8 +38,8 @@ int vm_open(struct vm *vm, lua_State *L, struct error *error);
 /* Does L (any of its coroutines) belong to this VM? */
 bool vm_owns(const struct vm *vm, const lua_State *L);
 
-#define FAST_FUNCTIONS_MAX   256
-#define FAST_NAME_BYTES_MAX  32
+#define FAST_FUNCTIONS_MAX  256
+#define FAST_NAME_BYTES_MAX 32
 
 /* Names of the functions that the VM registers itself, by fast function
  * number; an empty name is not known. */
