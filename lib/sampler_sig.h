@@ -30,6 +30,11 @@ struct sampler_options {
 	const struct sample_clock *clock;   /* whose signals count */
 	luam_Sysprof_backtracer backtracer; /* NULL: the built-in unwinder */
 	struct address_arena *arena; /* addresses for perf; NULL: perf is off */
+	/* With perf on, bases of the ranges in the arena that stand for library
+	 * functions and markers: 16 bytes for each number, FAST_FUNCTIONS_MAX
+	 * and MARKER_COUNT of them. */
+	uint64_t fast_address;
+	uint64_t marker_address;
 };
 
 /* What a sampler has counted so far. */

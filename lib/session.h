@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Session: one profile, from start to stop. There is one at most in a process;
+ * it owns the sampler, its clock and its writer, and the SIGPROF action.
+ *
+ * Called from ordinary code on any thread, never from the signal handler. No
+ * lock is held while a callback of the host runs, so callbacks may call in
+ * here; they are answered that the profile is starting, running or ending.
+ */
+#ifndef LIB_SESSION_H
+#define LIB_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <lua.h>
+
+#include "clock.h"
+#include "error.h"
+#include "lmisclib.h"
+#include "sampler_sig.h"
+
+struct session_options {
+	uint8_t mode;                       /* LUAM_SYSPROF_* */
+	bool perf;                          /* names and stacks for perf too */
+	uint64_t interval_ns;               /* CPU time between two samples */
+	enum sample_clock_kind first_clock; /* SAMPLE_CLOCK_PERF but in tests */
+
+	const char *path; /* of the dump; NULL: the callbacks take it */
+	luam_Sysprof_writer writer;
+	luam_Sysprof_on_stop on_stop; /* called once when the profile ends, but
+	                               * not by a start that failed */
+	luam_Sysprof_backtracer backtracer; /* NULL: the built-in unwinder */
+	uint8_t *buffer;
+	size_t buffer_bytes;
+	void *context;
+};
+
+/* What a running profile has counted so far, or the last one in all. */
+struct session_report {
+	bool running;
+	uint64_t interval_ns; /* 0: no profile was started yet */
+	const char *clock;    /* sample_clock_name(), NULL: as above */
+	struct sampler_counters counters;
+};
+
+/* Samples the calling thread, on which the VM of L runs. Changes nothing of a
+ * profile that runs already. 0, or -1 with the reason in *error. */
+int session_start(lua_State *L, const struct session_options *options,
+                  struct error *error);
+
+/* The profile has ended when this returns 0, or -1 with PROFILE_ERRIO. */
+int session_stop(lua_State *L, struct error *error);
+
+bool session_is_running(void);
+void session_read_report(struct session_report *report);
+
+/* Could a profile be started here? 0, or -1 with the reason in *error. */
+int session_check_available(lua_State *L, struct error *error);
+
+#endif

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Writer: the thread that turns a sampler's ring into a dump.
+ *
+ * One writer a session. Its thread does all I/O, all name lookups and all
+ * calls of the host's writer callback; it runs with signals blocked and never
+ * touches the VM. When the stream fails it stops the sampler, and
+ * writer_close() tells why.
+ */
+#ifndef LIB_WRITER_H
+#define LIB_WRITER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+#include "lmisclib.h"
+#include "sampler_sig.h"
+#include "vm/vm.h"
+#include "../perfmap/mapfile.h"
+
+struct writer; /* writer.c */
+
+struct writer_options {
+	struct sampler
+		*sampler; /* whose ring is drained; outlives the writer */
+
+	/* Facts for the head of the stream, copied by writer_open(). */
+	uint8_t mode; /* LUAM_SYSPROF_LEAF or LUAM_SYSPROF_CALLGRAPH */
+	uint64_t interval_ns;
+	const char *clock_name;
+	const char *vm_description;
+	const struct fast_names *fast_names;
+
+	/* Where the stream goes: to a file … */
+	const char *path; /* NULL: to the callback */
+	/* … or through the host's buffer to its callback. */
+	luam_Sysprof_writer callback;
+	void *context;
+	uint8_t *buffer;
+	size_t buffer_bytes;
+
+	/* Names for perf. */
+	struct mapfile *map;     /* NULL: perf is off; outlives the writer */
+	uint64_t fast_address;   /* as in struct sampler_options */
+	uint64_t marker_address; /* as in struct sampler_options */
+};
+
+/* Opens the file, starts the thread and waits until the head of the stream is
+ * written. The file is emptied no earlier than that. NULL with the reason in
+ * *error. */
+struct writer *writer_open(const struct writer_options *options,
+                           struct error *error);
+
+/* Writes what the ring still holds and the end of the stream, ends the thread
+ * and frees the writer. The sampler must have stopped. -1 with the reason in
+ * *error if the stream failed, now or earlier. */
+int writer_close(struct writer *writer, struct error *error);
+
+/* In the child of a fork, where the thread does not exist: closes the file and
+ * leaves the rest, which the thread may have been changing, alone. */
+void writer_abandon(struct writer *writer);
+
+#endif
