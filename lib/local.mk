@@ -15,6 +15,14 @@ lib_libhost_la_SOURCES = lib/host/cpu_x86_64.h \
 	lib/host/unwind_sig.h lib/host/unwind_x86_64_sig.c \
 	lib/host/unwind_table.c lib/host/unwind_table.h
 
+# The dump's encoder and codec, which the tools read with.
+noinst_LTLIBRARIES += lib/libstream.la
+lib_libstream_la_SOURCES = lib/stream/sysprof_format.h \
+	lib/stream/codec.c lib/stream/codec.h \
+	lib/stream/sysprof_write.c lib/stream/sysprof_write.h \
+	lib/stream/call_tree.c lib/stream/call_tree.h \
+	lib/stream/frame_name.c lib/stream/frame_name.h
+
 # --- libluajit-sysprof.so ----------------------------------------------------
 
 # Never linked to a libluajit: the lua_* symbols are those of the process that
@@ -22,7 +30,7 @@ lib_libhost_la_SOURCES = lib/host/cpu_x86_64.h \
 # The list of symbols is also what tests/check-exported-symbols.sh expects.
 lib_LTLIBRARIES += lib/libluajit-sysprof.la
 lib_libluajit_sysprof_la_SOURCES =
-lib_libluajit_sysprof_la_LIBADD = lib/libhost.la lib/libbase.la $(LIBELF_LIBS)
+lib_libluajit_sysprof_la_LIBADD = lib/libstream.la lib/libhost.la lib/libbase.la $(LIBELF_LIBS)
 lib_libluajit_sysprof_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-export-symbols $(srcdir)/lib/libluajit-sysprof.sym \
 	-Wl,-z,now -Wl,-z,relro

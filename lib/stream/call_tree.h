@@ -19,7 +19,7 @@
 
 struct call_tree {
 	struct call_tree_slot *slots; /* open addressing, call_tree.c */
-	size_t slot_count;	      /* power of two, > node_limit */
+	size_t slot_count;            /* power of two, > node_limit */
 	uint32_t node_limit;
 	uint32_t node_count; /* numbers given since the last reset */
 };
@@ -32,7 +32,7 @@ void call_tree_close(struct call_tree *tree);
 /* The number of the node (from 1), 0 if it is new and the tree is full.
  * *is_new: it got the next number just now and is to be written. */
 uint32_t call_tree_find(struct call_tree *tree, uint32_t parent,
-			const struct stack_node *node, bool *is_new);
+                        const struct stack_node *node, bool *is_new);
 
 /* Forgets all nodes; numbers start again at 1. */
 void call_tree_reset(struct call_tree *tree);
@@ -49,9 +49,9 @@ void call_tree_reset(struct call_tree *tree);
  * can never hold that many: cut the stack.
  */
 bool call_tree_make_room(struct call_tree *tree,
-			 struct sysprof_encoder *encoder, size_t frame_count);
+                         struct sysprof_encoder *encoder, size_t frame_count);
 uint32_t sysprof_write_frame(struct sysprof_encoder *encoder,
-			     struct call_tree *tree, uint32_t parent,
-			     const struct stack_node *frame);
+                             struct call_tree *tree, uint32_t parent,
+                             const struct stack_node *frame);
 
 #endif

@@ -25,14 +25,14 @@
  * NULL ends the stream. Same shape as luam_Sysprof_writer.
  */
 typedef size_t (*byte_output_flusher)(const void **data, size_t bytes,
-				      void *context);
+                                      void *context);
 
 /* Bytes on their way to a flusher. Once failed or ended is set the flusher is
  * never called again and whatever is put is dropped. */
 struct byte_output {
 	uint8_t *buffer; /* the caller's; NULL once the stream has ended */
 	size_t capacity; /* its size, at least 1 */
-	size_t used;	 /* bytes waiting in buffer */
+	size_t used;     /* bytes waiting in buffer */
 	byte_output_flusher flusher;
 	void *context; /* the flusher's last argument */
 	bool failed;   /* a short write */
@@ -40,17 +40,17 @@ struct byte_output {
 };
 
 void byte_output_open(struct byte_output *out, uint8_t *buffer, size_t capacity,
-		      byte_output_flusher flusher, void *context);
+                      byte_output_flusher flusher, void *context);
 
 /* Can something still be written? */
 bool byte_output_is_open(const struct byte_output *out);
 
 void byte_output_put_byte(struct byte_output *out, uint8_t byte);
 void byte_output_put_bytes(struct byte_output *out, const void *bytes,
-			   size_t count);
+                           size_t count);
 void byte_output_put_number(struct byte_output *out, uint64_t number);
 void byte_output_put_string(struct byte_output *out, const char *string,
-			    size_t bytes);
+                            size_t bytes);
 
 /* Hands what waits to the flusher. False if the stream has failed or ended,
  * now or before. */
@@ -68,7 +68,7 @@ int64_t number_unzigzag(uint64_t number);
 
 enum byte_input_problem {
 	INPUT_GOOD,
-	INPUT_END,	   /* the input ends here */
+	INPUT_END,         /* the input ends here */
 	INPUT_BAD_NUMBER,  /* a U of more than 64 bits */
 	INPUT_READ_FAILED, /* sys_errno tells why */
 };
@@ -76,22 +76,22 @@ enum byte_input_problem {
 /* Bytes from memory or from a FILE, which may be a pipe: never seeks. After
  * the first problem every read fails and leaves the problem as it is. */
 struct byte_input {
-	FILE *file;	      /* the caller's; NULL: memory alone */
+	FILE *file;           /* the caller's; NULL: memory alone */
 	const uint8_t *bytes; /* what has been read, or the memory */
-	size_t count;	      /* bytes there */
-	size_t next;	      /* index of the next byte to give out */
-	uint64_t base;	      /* offset of bytes[0] in the input */
+	size_t count;         /* bytes there */
+	size_t next;          /* index of the next byte to give out */
+	uint64_t base;        /* offset of bytes[0] in the input */
 	enum byte_input_problem problem;
 	uint64_t problem_offset; /* where the item that failed begins */
-	int sys_errno;		 /* INPUT_READ_FAILED */
-	uint8_t chunk[16384];	 /* bytes read from file */
+	int sys_errno;           /* INPUT_READ_FAILED */
+	uint8_t chunk[16384];    /* bytes read from file */
 };
 
 void byte_input_open_file(struct byte_input *in, FILE *file);
 /* The memory must outlive the input. base is the offset of its first byte in
  * the file that error messages speak of. */
 void byte_input_open_memory(struct byte_input *in, const void *bytes,
-			    size_t count, uint64_t base);
+                            size_t count, uint64_t base);
 
 /* Offset in the file of the next byte. */
 uint64_t byte_input_offset(const struct byte_input *in);
@@ -125,6 +125,6 @@ void byte_string_free(struct byte_string *string);
 /* Reads a STR; of more than limit bytes the rest is skipped and dropped.
  * False: see in->problem, or out_of_memory. */
 bool byte_input_get_string(struct byte_input *in, struct byte_string *string,
-			   size_t limit);
+                           size_t limit);
 
 #endif

@@ -43,15 +43,15 @@
 /* chunk is the raw chunk name. first_line as in a dump: 2^32-1 and 2^64-1 are
  * functions built in the VM. function may be empty. */
 size_t frame_name_lua(char *name, const char *chunk, size_t chunk_bytes,
-		      uint64_t first_line, const char *function,
-		      size_t function_bytes);
+                      uint64_t first_line, const char *function,
+                      size_t function_bytes);
 /* The same with the line that runs; line 0 (not known) leaves it out. */
 size_t frame_name_lua_line(char *name, const char *chunk, size_t chunk_bytes,
-			   uint64_t first_line, const char *function,
-			   size_t function_bytes, uint64_t line);
+                           uint64_t first_line, const char *function,
+                           size_t function_bytes, uint64_t line);
 /* line: where the trace starts. chunk_bytes 0: not known. */
 size_t frame_name_trace(char *name, uint64_t trace_number, const char *chunk,
-			size_t chunk_bytes, uint64_t line);
+                        size_t chunk_bytes, uint64_t line);
 /* Symbol of native code, or the name of a library function. */
 size_t frame_name_native(char *name, const char *symbol, size_t symbol_bytes);
 /* An address without a symbol: "0x7f0012345678". */

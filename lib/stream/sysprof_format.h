@@ -9,19 +9,20 @@
 #ifndef STREAM_SYSPROF_FORMAT_H
 #define STREAM_SYSPROF_FORMAT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#define SYMTAB_MAGIC         "ljs"
-#define SYMTAB_VERSION       3
-#define SYSPROF_MAGIC        "ljp"
-#define SYSPROF_VERSION      2
-#define STREAM_MAGIC_BYTES   3
-#define STREAM_HEADER_BYTES  7 /* magic, version, three reserved zero bytes */
+#define SYMTAB_MAGIC        "ljs"
+#define SYMTAB_VERSION      3
+#define SYSPROF_MAGIC       "ljp"
+#define SYSPROF_VERSION     2
+#define STREAM_MAGIC_BYTES  3
+#define STREAM_HEADER_BYTES 7 /* magic, version, three reserved zero bytes */
 
 /* Record types of the symbol table: bits 0-1 of the header byte. */
 enum symtab_record {
-	SYMTAB_LUA = 0,   /* U prototype address, STR chunk name, U first line */
-	SYMTAB_C = 1,     /* U address, STR name */
+	SYMTAB_LUA = 0, /* U prototype address, STR chunk name, U first line */
+	SYMTAB_C = 1,   /* U address, STR name */
 	SYMTAB_TRACE = 2, /* U trace number, U prototype address, U line */
 	SYMTAB_END = 0x80,
 };
@@ -44,10 +45,17 @@ enum sample_state {
 	STATE_COUNT
 };
 
+/* Only in these states does a sample have a guest part. */
+static inline bool sample_state_has_guest(uint64_t state)
+{
+	return state == STATE_LFUNC || state == STATE_FFUNC ||
+	       state == STATE_CFUNC;
+}
+
 /* Records of the stream that are not samples. */
 enum sysprof_record {
 	SYSPROF_NEW_PROTO = 10, /* body as SYMTAB_LUA */
-	SYSPROF_NEW_C = 11,     /* body as SYMTAB_C; also carries the extension */
+	SYSPROF_NEW_C = 11, /* body as SYMTAB_C; also carries the extension */
 	SYSPROF_NEW_TRACE = 12, /* body as SYMTAB_TRACE */
 	SYSPROF_END = 0x80,
 };
@@ -63,8 +71,9 @@ enum guest_frame {
 /*
  * The extension: a SYSPROF_NEW_C record whose address is the reserved one
  * below. Older readers take it for a symbol of an address that never occurs.
- * Its "name" is a sequence of items: BYTE kind, U body length, body. A reader
- * skips kinds it does not know, and ignores bytes after the fields it knows.
+ * Its "name" is a sequence of whole items: BYTE kind, U body length, body. A
+ * reader skips kinds it does not know, and ignores bytes after the fields it
+ * knows. Negative 32-bit lines are widened to 64 bits, as everywhere.
  */
 #define EXTENSION_ADDRESS UINT64_MAX
 #define EXTENSION_VERSION 1
@@ -112,22 +121,24 @@ enum frame_kind {
 
 /* What a marker frame stands for. Names: frame_marker_name(). */
 enum frame_marker {
-	MARKER_TRUNCATED = 1,        /* count frames left out here */
-	MARKER_GUEST_NO_BASE = 2,    /* Lua stack: no frame base can be trusted */
-	MARKER_GUEST_BAD_FRAME = 3,  /* Lua stack: a frame link is broken */
-	MARKER_HOST_NO_TABLE = 4,    /* native: no unwind rule for this code */
-	MARKER_HOST_BAD_READ = 5,    /* native: stack memory is not readable */
-	MARKER_HOST_NO_PROGRESS = 6, /* native: the stack pointer does not move */
-	MARKER_SYMBOLS_FULL = 7,     /* Lua function, but the symbol table is full */
+	MARKER_TRUNCATED = 1,     /* count frames left out here */
+	MARKER_GUEST_NO_BASE = 2, /* Lua stack: no frame base can be trusted */
+	MARKER_GUEST_BAD_FRAME = 3, /* Lua stack: a frame link is broken */
+	MARKER_HOST_NO_TABLE = 4,   /* native: no unwind rule for this code */
+	MARKER_HOST_BAD_READ = 5,   /* native: stack memory is not readable */
+	MARKER_HOST_NO_PROGRESS =
+		6, /* native: the stack pointer does not move */
+	MARKER_SYMBOLS_FULL =
+		7, /* Lua function, but the symbol table is full */
 	MARKER_COUNT
 };
 
 /* Why a sample was not recorded at all. Names: lost_reason_name(). */
 enum lost_reason {
-	LOST_RING_FULL = 1,       /* the writer thread did not keep up */
-	LOST_FOREIGN_THREAD = 2,  /* signal came to a thread without a sampler */
-	LOST_NESTED = 3,          /* signal inside the handler */
-	LOST_FAULTS_BLOCKED = 4,  /* SIGSEGV blocked: reading would be fatal */
+	LOST_RING_FULL = 1,      /* the writer thread did not keep up */
+	LOST_FOREIGN_THREAD = 2, /* signal came to a thread without a sampler */
+	LOST_NESTED = 3,         /* signal inside the handler */
+	LOST_FAULTS_BLOCKED = 4, /* SIGSEGV blocked: reading would be fatal */
 	LOST_COUNT
 };
 

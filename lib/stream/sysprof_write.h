@@ -38,7 +38,7 @@
 /* Longer strings in extension items are cut to this many bytes; of a path
  * ("@…") the end is kept behind the '@'. */
 #define EXTENSION_STRING_BYTES_MAX 1024
-#define EXTENSION_BUFFER_BYTES	   8192
+#define EXTENSION_BUFFER_BYTES     8192
 
 struct sysprof_encoder {
 	struct byte_output out;
@@ -51,8 +51,8 @@ struct sysprof_encoder {
 
 /* buffer: any size from 1 byte up, owned by the caller until the end. */
 void sysprof_encoder_open(struct sysprof_encoder *encoder, uint8_t *buffer,
-			  size_t capacity, byte_output_flusher flusher,
-			  void *context);
+                          size_t capacity, byte_output_flusher flusher,
+                          void *context);
 
 /* False once a write was short (encoder->out.failed) or the flusher ended the
  * stream (encoder->out.ended). */
@@ -72,19 +72,19 @@ void sysprof_write_stream_begin(struct sysprof_encoder *encoder);
 /* Symbols: records of the table before _stream_begin, of the stream after.
  * Lines of 2^31 and above are negative ones (built-in functions). */
 void sysprof_write_proto(struct sysprof_encoder *encoder, uint64_t prototype,
-			 const char *chunk, size_t chunk_bytes,
-			 uint32_t first_line);
+                         const char *chunk, size_t chunk_bytes,
+                         uint32_t first_line);
 /* Nothing is written for EXTENSION_ADDRESS. */
 void sysprof_write_c_symbol(struct sysprof_encoder *encoder, uint64_t address,
-			    const char *name);
+                            const char *name);
 void sysprof_write_trace(struct sysprof_encoder *encoder, uint64_t trace_number,
-			 uint64_t prototype, uint32_t start_line);
+                         uint64_t prototype, uint32_t start_line);
 
 /* One frame of the guest part of a sample. */
 struct guest_entry {
-	uint64_t value;	     /* prototype, C function address, fast number */
+	uint64_t value;      /* prototype, C function address, fast number */
 	uint32_t first_line; /* GUEST_LUA, else 0 */
-	uint8_t type;	     /* GUEST_LUA, GUEST_C, GUEST_FAST */
+	uint8_t type;        /* GUEST_LUA, GUEST_C, GUEST_FAST */
 };
 
 /*
@@ -93,12 +93,12 @@ struct guest_entry {
  * would end the list, are left out too.
  */
 void sysprof_write_sample(struct sysprof_encoder *encoder,
-			  enum sample_state state,
-			  const struct guest_entry *guest, size_t guest_count,
-			  const uint64_t *host, size_t host_count);
+                          enum sample_state state,
+                          const struct guest_entry *guest, size_t guest_count,
+                          const uint64_t *host, size_t host_count);
 void sysprof_write_trace_sample(struct sysprof_encoder *encoder,
-				uint64_t trace_number, uint64_t prototype,
-				uint32_t first_line);
+                                uint64_t trace_number, uint64_t prototype,
+                                uint32_t first_line);
 
 /* The end record, and everything to the flusher; as sysprof_encoder_flush(). */
 bool sysprof_write_end(struct sysprof_encoder *encoder);
@@ -112,12 +112,12 @@ struct session_facts {
 	uint64_t start_monotonic_ns;
 	uint64_t start_realtime_ns;
 	const char *clock;  /* sample_clock_name() */
-	const char *vm;	    /* such as "LuaJIT 2.1.0-beta3 x86-64 GC64" */
+	const char *vm;     /* such as "LuaJIT 2.1.0-beta3 x86-64 GC64" */
 	const char *writer; /* product and version */
 };
 
 void sysprof_write_session(struct sysprof_encoder *encoder,
-			   const struct session_facts *facts);
+                           const struct session_facts *facts);
 
 struct lua_symbol_facts {
 	uint64_t id; /* from 1 */
@@ -130,9 +130,9 @@ struct lua_symbol_facts {
 };
 
 void sysprof_write_lua_symbol(struct sysprof_encoder *encoder,
-			      const struct lua_symbol_facts *facts);
+                              const struct lua_symbol_facts *facts);
 void sysprof_write_fast_symbol(struct sysprof_encoder *encoder, uint64_t number,
-			       const char *name);
+                               const char *name);
 
 /* One frame of a merged stack. Same meaning as struct frame of the sampler:
  * value and line by kind, see ITEM_NODE; a marker's count goes into line. */
@@ -145,7 +145,7 @@ struct stack_node {
 
 /* The node gets the next number: the caller counts. call_tree.h does it all. */
 void sysprof_write_node(struct sysprof_encoder *encoder, uint32_t parent,
-			const struct stack_node *node);
+                        const struct stack_node *node);
 void sysprof_write_reset_nodes(struct sysprof_encoder *encoder);
 
 struct sample_facts {
@@ -158,13 +158,13 @@ struct sample_facts {
 
 /* About the sample record that is written next. */
 void sysprof_write_sample_facts(struct sysprof_encoder *encoder,
-				const struct sample_facts *facts);
+                                const struct sample_facts *facts);
 
 /* total_count: samples lost for this reason since the start. */
 void sysprof_write_lost(struct sysprof_encoder *encoder,
-			enum lost_reason reason, uint64_t total_count);
+                        enum lost_reason reason, uint64_t total_count);
 void sysprof_write_session_end(struct sysprof_encoder *encoder,
-			       uint64_t stop_monotonic_ns,
-			       uint64_t sample_count, uint64_t lost_count);
+                               uint64_t stop_monotonic_ns,
+                               uint64_t sample_count, uint64_t lost_count);
 
 #endif
