@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Code that the signal handler can reach lives in *_sig.c. Their objects may
-# use each other, data of other objects, and the functions allowed below;
-# anything else (malloc, stdio, locks, …) could hang or corrupt the process.
+# Code that the signal handler can reach lives in *_sig.c and *_sig.S. Their
+# objects may use each other, data of other objects, and the functions allowed
+# below; anything else (malloc, stdio, locks, …) could hang or corrupt the process.
 # $CC and $NM may be several words, as in "nm -B":
 # shellcheck disable=SC2086
 set -eu
@@ -114,11 +114,11 @@ fi
 grep -q 'bad_sig.*malloc$' "$work/found"
 grep -q 'bad_sig.*ordinary$' "$work/found"
 
-# The real objects: one for each *_sig.c, or the list would prove too little.
+# The real objects: one for each source, or the list would prove too little.
 objects_of "$top_builddir/lib" "$top_builddir/perfmap" >"$work/all"
 grep '_sig\.o$' "$work/all" >"$work/signal"
-find "$top_srcdir/lib" "$top_srcdir/perfmap" -name '*_sig.c' |
-	sed 's|.*/||; s|\.c$||' | sort >"$work/sources"
+find "$top_srcdir/lib" "$top_srcdir/perfmap" -name '*_sig.[cS]' |
+	sed 's|.*/||; s|\.[cS]$||' | sort >"$work/sources"
 sed 's|.*/||; s|^.*_la-||; s|\.o$||' "$work/signal" | sort -u |
 	comm -23 "$work/sources" - >"$work/unbuilt"
 if [ -s "$work/unbuilt" ]; then
