@@ -3,7 +3,7 @@
  * Ring: bytes from one signal handler (the producer) to the writer thread (the
  * consumer). No locks, no system calls, no allocation after ring_open().
  *
- * Async-signal-safe: ring_reserve(), ring_commit().
+ * Async-signal-safe: all but ring_open() and ring_close().
  */
 #ifndef LIB_RING_SIG_H
 #define LIB_RING_SIG_H
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "error.h"
+#include "lmisclib.h"
 #include "sample.h"
 
 struct ring {
@@ -28,8 +29,10 @@ struct ring {
 int ring_open(struct ring *ring, size_t capacity, struct error *error);
 void ring_close(struct ring *ring);
 
-/* Contiguous room for a record of at most bytes, or NULL if there is none. The
- * caller fills it and may commit fewer bytes. One reservation at a time. */
+/* Contiguous room for a record of at most bytes (half the capacity at most), or
+ * NULL if there is none. The caller fills it and may commit fewer bytes. One
+ * reservation at a time; the next one replaces a reservation that was not
+ * committed. */
 void *ring_reserve(struct ring *ring, size_t bytes);
 
 /* Publishes the reserved record, whose record.bytes is set and a multiple

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Sample clock: opening, starting and stopping it. Ordinary code only.
+ *
+ * The perf event needs no ring buffer: with wakeup_events = 1 each overflow
+ * raises the signal of the descriptor, and the event goes on by itself.
+ *
+ * A pending SIGPROF outlives execve(2), and so does an interval timer: a host
+ * that replaces itself has to stop its profile first.
+ */
+#include "clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lmisclib.h"
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+#define NS_PER_SECOND 1000000000
+#define NS_PER_US     1000
+
+/* The clock that clock_getcpuclockid(3) has for a process, for one thread:
+ * MAKE_THREAD_CPUCLOCK(thread_id, CPUCLOCK_SCHED) of Linux' posix-timers.h. */
+static clockid_t thread_cpu_clock(pid_t thread_id)
+{
+	return (clockid_t)(~(unsigned)thread_id << 3 | 4 | 2);
+}
+
+/* ---- perf task clock ---------------------------------------------------- */
+
+static int open_perf_event(struct sample_clock *clock, pid_t thread_id)
+{
+	struct perf_event_attr attributes = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_TASK_CLOCK,
+		.size = sizeof(attributes),
+		.sample_period = clock->interval_ns,
+		.wakeup_events = 1,
+		.disabled = 1,
+		.exclude_hv = 1,
+		.exclude_kernel = clock->user_only,
+	};
+
+	clock->fd = (int)syscall(SYS_perf_event_open, &attributes, thread_id,
+	                         -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return clock->fd;
+}
+
+static int send_overflows_to(int fd, pid_t thread_id)
+{
+	struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = thread_id};
+
+	if (fcntl(fd, F_SETSIG, SAMPLE_CLOCK_SIGNAL) < 0 ||
+	    fcntl(fd, F_SETOWN_EX, &owner) < 0)
+		return -1;
+	return fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK);
+}
+
+/* Where perf_event_paranoid forbids to sample the kernel, user code is better
+ * than the tick of a timer. */
+static int open_perf_clock(struct sample_clock *clock, pid_t thread_id)
+{
+	clock->user_only = false;
+	if (open_perf_event(clock, thread_id) < 0 &&
+	    (errno == EACCES || errno == EPERM)) {
+		clock->user_only = true;
+		open_perf_event(clock, thread_id);
+	}
+	if (clock->fd < 0)
+		return -errno;
+	if (send_overflows_to(clock->fd, thread_id) < 0) {
+		int code = -errno;
+
+		close(clock->fd);
+		clock->fd = -1;
+		return code;
+	}
+	return 0;
+}
+
+/* ---- thread CPU timer --------------------------------------------------- */
+
+static int open_thread_timer(struct sample_clock *clock, pid_t thread_id)
+{
+	struct sigevent event = {
+		.sigev_notify = SIGEV_THREAD_ID,
+		.sigev_signo = SAMPLE_CLOCK_SIGNAL,
+		.sigev_value.sival_ptr = clock,
+	};
+
+	event.sigev_notify_thread_id = thread_id;
+	if (timer_create(thread_cpu_clock(thread_id), &event, &clock->timer) <
+	    0)
+		return -errno;
+	return 0;
+}
+
+static int set_thread_timer(struct sample_clock *clock, uint64_t interval_ns)
+{
+	struct timespec interval = {
+		.tv_sec = (time_t)(interval_ns / NS_PER_SECOND),
+		.tv_nsec = (long)(interval_ns % NS_PER_SECOND),
+	};
+	struct itimerspec value = {interval, interval};
+
+	return timer_settime(clock->timer, 0, &value, NULL);
+}
+
+/* ---- process timer ------------------------------------------------------ */
+
+static int start_process_timer(struct sample_clock *clock)
+{
+	uint64_t interval_us = (clock->interval_ns + NS_PER_US - 1) / NS_PER_US;
+	struct timeval interval = {
+		.tv_sec = (time_t)(interval_us / 1000000),
+		.tv_usec = (suseconds_t)(interval_us % 1000000),
+	};
+	struct itimerval value = {interval, interval};
+
+	return setitimer(ITIMER_PROF, &value, &clock->previous);
+}
+
+/* ---- all kinds ---------------------------------------------------------- */
+
+static const char *const kind_calls[] = {
+	[SAMPLE_CLOCK_PERF] = "perf_event_open",
+	[SAMPLE_CLOCK_THREAD_TIMER] = "timer_create",
+	[SAMPLE_CLOCK_PROCESS_TIMER] = "setitimer",
+};
+
+static int open_kind(struct sample_clock *clock, pid_t thread_id)
+{
+	struct itimerval current;
+
+	switch (clock->kind) {
+	case SAMPLE_CLOCK_PERF:
+		return open_perf_clock(clock, thread_id);
+	case SAMPLE_CLOCK_THREAD_TIMER:
+		return open_thread_timer(clock, thread_id);
+	case SAMPLE_CLOCK_PROCESS_TIMER:
+		return getitimer(ITIMER_PROF, &current) < 0 ? -errno : 0;
+	}
+	return -EINVAL;
+}
+
+int sample_clock_open(struct sample_clock *clock,
+                      enum sample_clock_kind first_kind, pid_t thread_id,
+                      uint64_t interval_ns, struct error *error)
+{
+	char tried[256] = "";
+	size_t used = 0;
+	int code = -EINVAL;
+
+	memset(clock, 0, sizeof(*clock));
+	clock->interval_ns = interval_ns;
+	clock->fd = -1;
+	for (int kind = first_kind; kind <= SAMPLE_CLOCK_PROCESS_TIMER;
+	     kind++) {
+		clock->kind = (enum sample_clock_kind)kind;
+		code = open_kind(clock, thread_id);
+		if (code == 0)
+			return 0;
+		used += (size_t)snprintf(tried + used, sizeof(tried) - used,
+		                         "%s%s: %s", used > 0 ? "; " : "",
+		                         kind_calls[kind], strerror(-code));
+		if (used >= sizeof(tried))
+			break;
+	}
+	return error_set(error, PROFILE_ERRIO, -code,
+	                 "no clock to sample by (%s); allow one of these calls "
+	                 "to the process",
+	                 tried);
+}
+
+int sample_clock_start(struct sample_clock *clock, struct error *error)
+{
+	int result = -1;
+
+	switch (clock->kind) {
+	case SAMPLE_CLOCK_PERF:
+		result = ioctl(clock->fd, PERF_EVENT_IOC_ENABLE, 0);
+		break;
+	case SAMPLE_CLOCK_THREAD_TIMER:
+		result = set_thread_timer(clock, clock->interval_ns);
+		break;
+	case SAMPLE_CLOCK_PROCESS_TIMER:
+		result = start_process_timer(clock);
+		break;
+	}
+	if (result < 0)
+		return error_set(error, PROFILE_ERRIO, errno,
+		                 "the %s does not start: %s",
+		                 sample_clock_name(clock), strerror(errno));
+	return 0;
+}
+
+void sample_clock_stop(struct sample_clock *clock)
+{
+	switch (clock->kind) {
+	case SAMPLE_CLOCK_PERF:
+		ioctl(clock->fd, PERF_EVENT_IOC_DISABLE, 0);
+		break;
+	case SAMPLE_CLOCK_THREAD_TIMER:
+		set_thread_timer(clock, 0);
+		break;
+	case SAMPLE_CLOCK_PROCESS_TIMER:
+		setitimer(ITIMER_PROF, &clock->previous, NULL);
+		break;
+	}
+}
+
+void sample_clock_close(struct sample_clock *clock)
+{
+	if (clock->kind == SAMPLE_CLOCK_THREAD_TIMER)
+		timer_delete(clock->timer);
+	if (clock->fd >= 0)
+		close(clock->fd);
+	clock->fd = -1;
+}
+
+/* Timers are not inherited; the descriptor is, and stays the parent's. */
+void sample_clock_abandon(struct sample_clock *clock)
+{
+	if (clock->fd >= 0)
+		close(clock->fd);
+	clock->fd = -1;
+}
+
+const char *sample_clock_name(const struct sample_clock *clock)
+{
+	switch (clock->kind) {
+	case SAMPLE_CLOCK_PERF:
+		return clock->user_only ? "perf task clock (user code only)"
+		                        : "perf task clock";
+	case SAMPLE_CLOCK_THREAD_TIMER:
+		return "thread CPU timer";
+	case SAMPLE_CLOCK_PROCESS_TIMER:
+		return "process timer";
+	}
+	return "no clock";
+}
