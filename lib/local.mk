@@ -30,7 +30,8 @@ lib_libstream_la_SOURCES = lib/stream/sysprof_format.h \
 # The list of symbols is also what tests/check-exported-symbols.sh expects.
 lib_LTLIBRARIES += lib/libluajit-sysprof.la
 lib_libluajit_sysprof_la_SOURCES =
-lib_libluajit_sysprof_la_LIBADD = lib/libstream.la lib/libhost.la lib/libbase.la $(LIBELF_LIBS)
+lib_libluajit_sysprof_la_LIBADD = lib/libstream.la lib/libhost.la lib/libbase.la \
+	perfmap/libperfmap.la $(LIBELF_LIBS)
 lib_libluajit_sysprof_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-export-symbols $(srcdir)/lib/libluajit-sysprof.sym \
 	-Wl,-z,now -Wl,-z,relro

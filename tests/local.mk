@@ -5,3 +5,11 @@
 dist_check_SCRIPTS += tests/check-exported-symbols.sh \
 	tests/check-signal-safety.sh
 TESTS += tests/check-exported-symbols.sh tests/check-signal-safety.sh
+
+check_PROGRAMS += tests/unit/test_arena tests/unit/test_beacon \
+	tests/unit/test_mapfile
+TESTS += tests/unit/test_arena tests/unit/test_beacon tests/unit/test_mapfile
+tests_unit_test_arena_LDADD = perfmap/libperfmap.la $(CHECK_LIBS)
+tests_unit_test_beacon_LDADD = perfmap/libperfmap.la $(CHECK_LIBS) \
+	$(LIBELF_LIBS)
+tests_unit_test_mapfile_LDADD = perfmap/libperfmap.la $(CHECK_LIBS)
