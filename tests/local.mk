@@ -5,6 +5,7 @@
 dist_check_SCRIPTS += tests/check-exported-symbols.sh \
 	tests/check-signal-safety.sh
 TESTS += tests/check-exported-symbols.sh tests/check-signal-safety.sh
+EXTRA_DIST += tests/check-everything.sh
 
 check_PROGRAMS += tests/unit/test_arena tests/unit/test_beacon \
 	tests/unit/test_mapfile

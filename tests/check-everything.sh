@@ -1,0 +1,214 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Everything that a change must pass, in fresh build directories below
+# build/check. `./quickstart check` installs what this needs and calls it.
+# Ends with "N passed, N failed, N skipped"; fails if anything failed.
+set -uo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+work=$here/build/check
+jobs=$(nproc)
+passed=0
+failed=()
+skipped=()
+
+# --- counting ----------------------------------------------------------------
+
+fail()
+{
+	printf 'FAIL  %s\n' "$1"
+	failed+=("$1")
+}
+
+skip()
+{
+	printf 'skip  %s: %s\n' "$1" "$2"
+	skipped+=("$1: $2")
+}
+
+pass()
+{
+	printf 'ok    %s\n' "$1"
+	passed=$((passed + 1))
+}
+
+# check NAME COMMAND...: one check, its output in a log.
+check()
+{
+	local name=$1 log=$work/${1// /-}.log start=$SECONDS
+
+	shift
+	if "$@" >"$log" 2>&1 </dev/null; then
+		pass "$name ($((SECONDS - start)) s)"
+		return 0
+	fi
+	fail "$name, see $log; it ends:"
+	tail -n 40 "$log" | sed 's/^/      /'
+	return 1
+}
+
+# check_tool NAME TOOL COMMAND...: as check, skipped where the tool is missing.
+check_tool()
+{
+	local name=$1 tool=$2
+
+	shift 2
+	if command -v "$tool" >/dev/null; then
+		check "$name" "$@"
+	else
+		skip "$name" "$tool is not installed"
+	fi
+}
+
+# suite NAME DIRECTORY TARGET: each test of the suite counts. Tests run one
+# after the other, since some measure time.
+suite()
+{
+	local name=$1 directory=$2 log=$work/${1// /-}.log start=$SECONDS
+	local before=${#failed[@]} results result
+
+	echo "      running $name"
+	make -C "$directory" -k "$3" >"$log" 2>&1 </dev/null
+	local status=$?
+	mapfile -t results < <(find "$directory" -name '*.trs' | sort)
+	for result in "${results[@]}"; do
+		count_result "$name" "${result%.trs}" "$directory"
+	done
+	if [ ${#results[@]} -eq 0 ]; then
+		fail "$name: no test ran, see $log"
+		tail -n 40 "$log" | sed 's/^/      /'
+	elif [ $status -ne 0 ] && [ ${#failed[@]} -eq "$before" ]; then
+		fail "$name: make $3 failed, see $log"
+	fi
+	echo "      $name: ${#results[@]} tests in $((SECONDS - start)) s"
+}
+
+count_result()
+{
+	local title="$1: ${2#"$3"/}"
+
+	case $(sed -n 's/^:test-result: \([A-Z]*\).*/\1/p' "$2.trs") in
+	PASS)
+		passed=$((passed + 1))
+		;;
+	SKIP)
+		skip "$title" "$(skip_reason "$2.log")"
+		;;
+	*)
+		fail "$title, see $2.log; it ends:"
+		tail -n 40 "$2.log" | sed 's/^/      /'
+		;;
+	esac
+}
+
+# The automake driver ends each log with a line of its own.
+skip_reason()
+{
+	grep -v -e '^$' -e '(exit status: 77)$' "$1" | tail -n 1
+}
+
+# --- the checks --------------------------------------------------------------
+
+# configure DIRECTORY OPTION...
+configure()
+(
+	mkdir -p "$1" && cd "$1" && shift &&
+		"$here/configure" -q --enable-werror "$@"
+)
+
+# build NAME OPTION...: programs and tests, warnings are errors.
+build()
+{
+	local directory=$work/$1
+
+	check "configure $1" configure "$directory" "${@:2}" &&
+		check "build $1" make -C "$directory" -j "$jobs" check TESTS=
+}
+
+sources()
+{
+	find "$here"/{lib,perfmap,tools,tests,bench,examples} -name "$1" \
+		-print 2>/dev/null | sort
+}
+
+check_format()
+{
+	sources '*.[ch]' | xargs clang-format --dry-run -Werror
+}
+
+check_cppcheck()
+{
+	cppcheck -q --std=c11 --inline-suppr --error-exitcode=1 \
+		--enable=warning,performance,portability \
+		--suppress=missingIncludeSystem -I "$here/lib" -I "$here" \
+		"$here/lib" "$here/perfmap" "$here/tools"
+}
+
+check_shell()
+{
+	{
+		sources '*.sh'
+		echo "$here/quickstart"
+		echo "$here/.ci/run"
+	} | xargs shellcheck
+}
+
+check_manuals()
+{
+	find "$here/doc" -name '*.[1-8]' -print0 | xargs -0 mandoc -T lint -W warning
+}
+
+check_lua_syntax()
+{
+	sources '*.lua' | while read -r file; do
+		luajit -b "$file" /dev/null || exit 1
+	done
+}
+
+check_spdx()
+{
+	local missing
+
+	missing=$({
+		sources '*.[chS]'
+		sources '*.sh'
+		sources '*.lua'
+		sources '*.mk'
+	} | xargs grep -L 'SPDX-License-Identifier: MIT')
+	echo "$missing"
+	[ -z "$missing" ]
+}
+
+rm -rf "$work"
+mkdir -p "$work"
+cd "$here" || exit 1
+
+check_tool "clang-format" clang-format check_format
+check_tool "cppcheck" cppcheck check_cppcheck
+check_tool "shellcheck" shellcheck check_shell
+check_tool "mandoc lint" mandoc check_manuals
+check_tool "Lua syntax" luajit check_lua_syntax
+check "licence lines" check_spdx
+
+build gcc CC=gcc && {
+	suite "gcc" "$work/gcc" check
+	check "distcheck" make -C "$work/gcc" distcheck
+}
+if command -v clang >/dev/null; then
+	build clang CC=clang && suite "clang" "$work/clang" check-unit
+else
+	skip "clang build and tests" "clang is not installed"
+fi
+build sanitizers CC=gcc --enable-sanitizers &&
+	suite "sanitizers" "$work/sanitizers" check-unit
+
+echo
+if [ ${#skipped[@]} -gt 0 ]; then
+	printf 'skipped: %s\n' "${skipped[@]}"
+fi
+if [ ${#failed[@]} -gt 0 ]; then
+	printf 'failed: %s\n' "${failed[@]%%, see *}"
+fi
+printf '%d passed, %d failed, %d skipped\n' "$passed" ${#failed[@]} \
+	${#skipped[@]}
+[ ${#failed[@]} -eq 0 ]
