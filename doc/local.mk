@@ -1,1 +1,3 @@
 # SPDX-License-Identifier: MIT
+dist_man_MANS += doc/luajit-sysprof.3 doc/luajit-sysprof.7
+EXTRA_DIST += doc/internals.md
