@@ -62,6 +62,10 @@ done
 status=0
 for name in libluajit-sysprof misc; do
 	object=$top_builddir/lib/.libs/$name.so
+	if [ ! -e "$object" ]; then
+		echo "$object: not built"
+		exit 1
+	fi
 	check_exports "$object" "$top_srcdir/lib/$name.sym" || status=1
 	check_linkage "$object" || status=1
 done
