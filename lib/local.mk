@@ -23,17 +23,43 @@ lib_libstream_la_SOURCES = lib/stream/sysprof_format.h \
 	lib/stream/call_tree.c lib/stream/call_tree.h \
 	lib/stream/frame_name.c lib/stream/frame_name.h
 
+# The way of a sample, from the clock to the dump.
+noinst_LTLIBRARIES += lib/libclock.la lib/libwriter.la lib/libsession.la
+lib_libclock_la_SOURCES = lib/sample.h \
+	lib/clock.c lib/clock.h lib/clock_sig.c \
+	lib/ring.c lib/ring_sig.c lib/ring_sig.h
+lib_libwriter_la_SOURCES = lib/writer.c lib/writer.h lib/sampler_sig.h
+lib_libsession_la_SOURCES = lib/session.c lib/session.h lib/sysprof_api.c \
+	lib/misc_module.c
+
 # --- libluajit-sysprof.so ----------------------------------------------------
 
+# Never unloaded: signals may be on their way to the handler, and lua_close()
+# unloads the modules of its VM while a profile may still be ending.
 # Never linked to a libluajit: the lua_* symbols are those of the process that
 # loads the library, or a second VM would be profiled instead of its own.
 # The list of symbols is also what tests/check-exported-symbols.sh expects.
 lib_LTLIBRARIES += lib/libluajit-sysprof.la
 lib_libluajit_sysprof_la_SOURCES =
-lib_libluajit_sysprof_la_LIBADD = lib/libstream.la lib/libhost.la lib/libbase.la \
+lib_libluajit_sysprof_la_LIBADD = lib/libsession.la lib/libwriter.la \
+	lib/libclock.la lib/libstream.la lib/libhost.la lib/libbase.la \
 	perfmap/libperfmap.la $(LIBELF_LIBS)
 lib_libluajit_sysprof_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-export-symbols $(srcdir)/lib/libluajit-sysprof.sym \
-	-Wl,-z,now -Wl,-z,relro
+	-Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete
 EXTRA_lib_libluajit_sysprof_la_DEPENDENCIES = lib/libluajit-sysprof.sym
 EXTRA_DIST += lib/libluajit-sysprof.sym
+
+# --- misc.so -----------------------------------------------------------------
+
+# A host that links the library and its Lua code share one profile, so the
+# module is only a door to the library.
+luacmoddir = $(lua_cmoddir)
+luacmod_LTLIBRARIES = lib/misc.la
+lib_misc_la_SOURCES = lib/misc.c
+lib_misc_la_LIBADD = lib/libluajit-sysprof.la
+lib_misc_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version \
+	-export-symbols $(srcdir)/lib/misc.sym -Wl,-z,now -Wl,-z,relro \
+	$(MODULE_RPATH)
+EXTRA_lib_misc_la_DEPENDENCIES = lib/misc.sym
+EXTRA_DIST += lib/misc.sym

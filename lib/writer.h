@@ -10,6 +10,7 @@
 #ifndef LIB_WRITER_H
 #define LIB_WRITER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -56,6 +57,9 @@ struct writer *writer_open(const struct writer_options *options,
  * and frees the writer. The sampler must have stopped. -1 with the reason in
  * *error if the stream failed, now or earlier. */
 int writer_close(struct writer *writer, struct error *error);
+
+/* Does the caller run on the writer's thread, so inside the callback? */
+bool writer_is_current_thread(const struct writer *writer);
 
 /* In the child of a fork, where the thread does not exist: closes the file and
  * leaves the rest, which the thread may have been changing, alone. */
