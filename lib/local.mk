@@ -12,6 +12,8 @@ lib_libbase_la_SOURCES = lib/error.c lib/error.h \
 noinst_LTLIBRARIES += lib/libhost.la
 lib_libhost_la_SOURCES = lib/host/cpu_x86_64.h \
 	lib/host/eh_frame.c lib/host/eh_frame.h \
+	lib/host/host_symbols.c lib/host/host_symbols.h \
+	lib/host/object_symbols.c lib/host/object_symbols.h \
 	lib/host/unwind_sig.h lib/host/unwind_x86_64_sig.c \
 	lib/host/unwind_table.c lib/host/unwind_table.h
 

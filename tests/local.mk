@@ -14,3 +14,8 @@ tests_unit_test_arena_LDADD = perfmap/libperfmap.la $(CHECK_LIBS)
 tests_unit_test_beacon_LDADD = perfmap/libperfmap.la $(CHECK_LIBS) \
 	$(LIBELF_LIBS)
 tests_unit_test_mapfile_LDADD = perfmap/libperfmap.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_host_symbols
+TESTS += tests/unit/test_host_symbols
+tests_unit_test_host_symbols_LDADD = lib/libhost.la lib/libbase.la \
+	$(CHECK_LIBS) $(LIBELF_LIBS)
