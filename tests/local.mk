@@ -19,3 +19,8 @@ check_PROGRAMS += tests/unit/test_host_symbols
 TESTS += tests/unit/test_host_symbols
 tests_unit_test_host_symbols_LDADD = lib/libhost.la lib/libbase.la \
 	$(CHECK_LIBS) $(LIBELF_LIBS)
+
+check_PROGRAMS += tests/unit/test_ring tests/unit/test_clock
+TESTS += tests/unit/test_ring tests/unit/test_clock
+tests_unit_test_ring_LDADD = lib/libclock.la lib/libbase.la $(CHECK_LIBS)
+tests_unit_test_clock_LDADD = lib/libclock.la lib/libbase.la $(CHECK_LIBS)
