@@ -51,11 +51,6 @@ void ring_commit(struct ring *ring, const struct ring_record *record)
 	                      memory_order_release);
 }
 
-static void release_bytes(struct ring *ring, size_t tail, size_t bytes)
-{
-	atomic_store_explicit(&ring->tail, tail + bytes, memory_order_release);
-}
-
 const struct ring_record *ring_peek(struct ring *ring)
 {
 	size_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
@@ -67,14 +62,17 @@ const struct ring_record *ring_peek(struct ring *ring)
 	record = record_at(ring, tail);
 	if (record->kind != RING_PADDING)
 		return record;
-	/* A padding is published together with the record behind it. */
-	release_bytes(ring, tail, record->bytes);
-	return record_at(ring, tail + record->bytes);
+	/* Published together with the record behind it. Once it is released it
+	 * may be overwritten, so it is read no more. */
+	tail += record->bytes;
+	atomic_store_explicit(&ring->tail, tail, memory_order_release);
+	return record_at(ring, tail);
 }
 
 void ring_release(struct ring *ring)
 {
 	size_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 
-	release_bytes(ring, tail, record_at(ring, tail)->bytes);
+	tail += record_at(ring, tail)->bytes;
+	atomic_store_explicit(&ring->tail, tail, memory_order_release);
 }
