@@ -1,1 +1,51 @@
 # SPDX-License-Identifier: MIT
+# The commands. They share nothing with the profiled process but lib/stream.
+
+tools_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/tools
+
+noinst_LTLIBRARIES += tools/libprofile.la
+tools_libprofile_la_CPPFLAGS = $(tools_cppflags)
+tools_libprofile_la_LIBADD = lib/libstream.la
+tools_libprofile_la_SOURCES = \
+	tools/profile/compat_join.c tools/profile/compat_join.h \
+	tools/profile/dump_reader.c tools/profile/dump_reader.h \
+	tools/profile/extension.c \
+	tools/profile/fast_names.c tools/profile/fast_names.h \
+	tools/profile/id_map.c tools/profile/id_map.h \
+	tools/profile/join.c tools/profile/join.h \
+	tools/profile/load.c tools/profile/load.h \
+	tools/profile/loader.h \
+	tools/profile/memory.c tools/profile/memory.h \
+	tools/profile/naming.c \
+	tools/profile/profile.c tools/profile/profile.h \
+	tools/profile/stack_view.c tools/profile/stack_view.h \
+	tools/profile/symbols.c tools/profile/symbols.h
+
+noinst_LTLIBRARIES += tools/liboutput.la
+tools_liboutput_la_CPPFLAGS = $(tools_cppflags)
+tools_liboutput_la_LIBADD = tools/libprofile.la
+tools_liboutput_la_SOURCES = \
+	tools/output/compat.c \
+	tools/output/flame_class.c tools/output/flame_class.h \
+	tools/output/folded.c \
+	tools/output/html.c tools/output/html_page.h \
+	tools/output/output.c tools/output/output.h \
+	tools/output/svg.c \
+	tools/output/top.c
+
+# The page of the HTML output, as a C string.
+nodist_tools_liboutput_la_SOURCES = tools/output/html_page.c
+EXTRA_DIST += tools/output/page.html
+CLEANFILES += tools/output/html_page.c
+tools/output/html_page.c: tools/output/page.html
+	$(AM_V_GEN)$(MKDIR_P) tools/output && { \
+		echo '#include "output/html_page.h"'; \
+		echo 'const char html_page[] ='; \
+		sed 's/[\\"]/\\&/g; s/^/"/; s/$$/\\n"/' \
+			$(srcdir)/tools/output/page.html; \
+		echo ';'; } > $@
+
+bin_PROGRAMS += tools/luajit-parse-sysprof
+tools_luajit_parse_sysprof_CPPFLAGS = $(tools_cppflags)
+tools_luajit_parse_sysprof_LDADD = tools/liboutput.la
+tools_luajit_parse_sysprof_SOURCES = tools/luajit_parse_sysprof.c

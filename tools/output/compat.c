@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The shape of the parser that came with the format: every frame is followed
+ * by `;`, a tab stands before the count, and a sample without frames is `;`.
+ * Wants a profile that was loaded with load_options.compat.
+ */
+#include "output.h"
+
+#include <stdlib.h>
+
+#include "profile/stack_view.h"
+
+static void write_line(FILE *file, const struct stack_entry **path,
+                       const struct stack_entry *entry)
+{
+	for (uint32_t depth = 1; depth <= entry->depth; depth++)
+		fprintf(file, "%s;", path[depth]->frame->name);
+	if (entry->depth == 0)
+		fputc(';', file);
+	fprintf(file, "\t%llu\n", (unsigned long long)entry->self);
+}
+
+void output_compat(FILE *file, const struct profile *profile, const char *title)
+{
+	struct stack_view view;
+
+	(void)title;
+	stack_view_open(&view, profile, VIEW_BY_NAME);
+	const struct stack_entry **path = stack_view_path(&view);
+	for (size_t i = 0; i < view.count; i++) {
+		const struct stack_entry *entry = &view.entries[i];
+
+		path[entry->depth] = entry;
+		if (entry->self > 0)
+			write_line(file, path, entry);
+	}
+	free(path);
+	stack_view_close(&view);
+}

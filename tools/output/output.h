@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Output formats of luajit-parse-sysprof. One file a format; a new one is a
+ * function here and a row in the table of output.c.
+ */
+#ifndef OUTPUT_OUTPUT_H
+#define OUTPUT_OUTPUT_H
+
+#include <stdio.h>
+
+#include "profile/profile.h"
+
+struct output_format {
+	const char *name; /* as in --format=NAME */
+	const char *help; /* one line */
+	/* Writes to file; errors are left in it (ferror). title: what was
+	 * profiled, such as the dump's file name. */
+	void (*write)(FILE *file, const struct profile *profile,
+	              const char *title);
+};
+
+/* Ends with a row whose name is NULL. The first one is the default. */
+extern const struct output_format output_formats[];
+
+const struct output_format *output_find(const char *name); /* or NULL */
+
+void output_folded(FILE *file, const struct profile *profile,
+                   const char *title);
+void output_compat(FILE *file, const struct profile *profile,
+                   const char *title);
+void output_top(FILE *file, const struct profile *profile, const char *title);
+void output_html(FILE *file, const struct profile *profile, const char *title);
+void output_svg(FILE *file, const struct profile *profile, const char *title);
+
+#endif

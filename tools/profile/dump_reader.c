@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: MIT
+/* Reader of sysprof dumps; see dump_reader.h. */
+#include "dump_reader.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory.h"
+
+#define SYMTAB_TYPE_MASK 3
+#define SYMTAB_UNUSED    3
+
+bool dump_reader_fail(struct dump_reader *reader, uint64_t offset,
+                      const char *format, ...)
+{
+	va_list arguments;
+	int used = snprintf(
+		reader->error, sizeof(reader->error),
+		"%.200s: at offset %llu (0x%llx): ", reader->file_name,
+		(unsigned long long)offset, (unsigned long long)offset);
+
+	va_start(arguments, format);
+	vsnprintf(reader->error + used, sizeof(reader->error) - (size_t)used,
+	          format, arguments);
+	va_end(arguments);
+	return false;
+}
+
+/* ---- fields ------------------------------------------------------------ */
+
+/* what: the field, for the message. */
+static bool field_missing(struct dump_reader *reader, const char *what)
+{
+	if (reader->text.out_of_memory)
+		return dump_reader_fail(reader, byte_input_offset(&reader->in),
+		                        "out of memory for the %s", what);
+	return dump_reader_fail(reader, reader->in.problem_offset,
+	                        "expected the %s, but got: %s", what,
+	                        byte_input_problem_text(&reader->in));
+}
+
+static bool read_byte(struct dump_reader *reader, uint8_t *byte,
+                      const char *what)
+{
+	return byte_input_get_byte(&reader->in, byte) ||
+	       field_missing(reader, what);
+}
+
+static bool read_number(struct dump_reader *reader, uint64_t *number,
+                        const char *what)
+{
+	return byte_input_get_number(&reader->in, number) ||
+	       field_missing(reader, what);
+}
+
+static bool read_text(struct dump_reader *reader, struct dump_record *record,
+                      const char *what)
+{
+	if (!byte_input_get_string(&reader->in, &reader->text,
+	                           DUMP_STRING_BYTES_MAX))
+		return field_missing(reader, what);
+	record->text = reader->text.bytes;
+	record->text_bytes = reader->text.length;
+	record->text_offset =
+		byte_input_offset(&reader->in) - reader->text.length;
+	return true;
+}
+
+/* ---- symbols ----------------------------------------------------------- */
+
+static bool read_proto(struct dump_reader *reader, struct dump_record *record)
+{
+	record->kind = DUMP_PROTO;
+	return read_number(reader, &record->address,
+	                   "prototype address of a Lua function") &&
+	       read_text(reader, record, "chunk name of a Lua function") &&
+	       read_number(reader, &record->line,
+	                   "first line of a Lua function");
+}
+
+static bool read_c_symbol(struct dump_reader *reader,
+                          struct dump_record *record)
+{
+	record->kind = DUMP_C_SYMBOL;
+	if (!read_number(reader, &record->address, "address of a C symbol") ||
+	    !read_text(reader, record, "name of a C symbol"))
+		return false;
+	if (record->address == EXTENSION_ADDRESS && !reader->in_symtab)
+		record->kind = DUMP_EXTENSION;
+	return true;
+}
+
+static bool read_trace(struct dump_reader *reader, struct dump_record *record)
+{
+	record->kind = DUMP_TRACE;
+	return read_number(reader, &record->number, "number of a trace") &&
+	       read_number(reader, &record->address,
+	                   "prototype address of a trace") &&
+	       read_number(reader, &record->line, "start line of a trace");
+}
+
+/* ---- samples ----------------------------------------------------------- */
+
+static bool read_guest_frame(struct dump_reader *reader, uint8_t type,
+                             uint64_t offset, struct dump_guest *frame)
+{
+	frame->type = type;
+	frame->line = 0;
+	switch (type) {
+	case GUEST_LUA:
+		return read_number(reader, &frame->value,
+		                   "prototype address of a frame") &&
+		       read_number(reader, &frame->line,
+		                   "first line of a frame");
+	case GUEST_C:
+		return read_number(reader, &frame->value,
+		                   "C function address of a frame");
+	case GUEST_FAST:
+		return read_number(reader, &frame->value,
+		                   "fast function number of a frame");
+	}
+	return dump_reader_fail(reader, offset,
+	                        "expected the type of a Lua stack's frame (1, "
+	                        "2, 3, or 0x80 for its bottom), got 0x%02x",
+	                        type);
+}
+
+static bool check_depth(struct dump_reader *reader, size_t count,
+                        uint64_t offset)
+{
+	return count < DUMP_FRAMES_MAX ||
+	       dump_reader_fail(reader, offset,
+	                        "expected at most %u frames in a sample, got "
+	                        "more",
+	                        DUMP_FRAMES_MAX);
+}
+
+static bool read_guest(struct dump_reader *reader, struct dump_record *record)
+{
+	size_t count = 0;
+
+	for (;;) {
+		uint64_t offset = byte_input_offset(&reader->in);
+		uint8_t type;
+
+		if (!read_byte(reader, &type, "next frame of a Lua stack"))
+			return false;
+		if (type == GUEST_BOTTOM)
+			break;
+		if (!check_depth(reader, count, offset))
+			return false;
+		reader->guest =
+			memory_grow(reader->guest, &reader->guest_capacity,
+		                    count + 1, sizeof(*reader->guest));
+		if (!read_guest_frame(reader, type, offset,
+		                      &reader->guest[count++]))
+			return false;
+	}
+	record->guest = reader->guest;
+	record->guest_count = count;
+	return true;
+}
+
+static bool read_host(struct dump_reader *reader, struct dump_record *record)
+{
+	size_t count = 0;
+
+	for (;;) {
+		uint64_t offset = byte_input_offset(&reader->in);
+		uint64_t address;
+
+		if (!read_number(reader, &address,
+		                 "next address of a native stack"))
+			return false;
+		if (address == 0)
+			break;
+		if (!check_depth(reader, count, offset))
+			return false;
+		reader->host = memory_grow(reader->host, &reader->host_capacity,
+		                           count + 1, sizeof(*reader->host));
+		reader->host[count++] = address;
+	}
+	record->host = reader->host;
+	record->host_count = count;
+	return true;
+}
+
+static bool read_trace_sample(struct dump_reader *reader,
+                              struct dump_record *record)
+{
+	record->kind = DUMP_TRACE_SAMPLE;
+	return read_number(reader, &record->number, "trace of a sample") &&
+	       read_number(reader, &record->address,
+	                   "prototype address of a trace's sample") &&
+	       read_number(reader, &record->line,
+	                   "first line of a trace's sample");
+}
+
+static bool read_sample(struct dump_reader *reader, struct dump_record *record)
+{
+	record->kind = DUMP_SAMPLE;
+	if (sample_state_has_guest(record->state) &&
+	    !read_guest(reader, record))
+		return false;
+	return read_host(reader, record);
+}
+
+/* ---- headers and records ----------------------------------------------- */
+
+static bool read_header(struct dump_reader *reader, const char *magic,
+                        const char *what, uint8_t *version)
+{
+	uint64_t offset = byte_input_offset(&reader->in);
+	char got[STREAM_MAGIC_BYTES];
+
+	if (!byte_input_get_bytes(&reader->in, got, sizeof(got)))
+		return field_missing(reader, what);
+	if (memcmp(got, magic, sizeof(got)) != 0)
+		return dump_reader_fail(
+			reader, offset,
+			"expected the %s (bytes \"%s\"), got bytes %02x %02x "
+			"%02x: %s",
+			what, magic, (unsigned char)got[0],
+			(unsigned char)got[1], (unsigned char)got[2],
+			memcmp(got, "ljm", sizeof(got)) == 0
+				? "this is a memory profile"
+				: "not a sysprof dump");
+	if (!read_byte(reader, version, "version"))
+		return false;
+	return byte_input_get_bytes(&reader->in, NULL,
+	                            STREAM_HEADER_BYTES - STREAM_MAGIC_BYTES -
+	                                    1) ||
+	       field_missing(reader, "three reserved bytes of a header");
+}
+
+bool dump_reader_open(struct dump_reader *reader, FILE *file,
+                      const char *file_name)
+{
+	uint8_t version;
+
+	reader->file_name = file_name;
+	byte_input_open_file(&reader->in, file);
+	reader->in_symtab = true;
+	if (!read_header(reader, SYMTAB_MAGIC, "start of the symbol table",
+	                 &version))
+		return false;
+	if (version == 1 || version == SYMTAB_VERSION)
+		return true;
+	return dump_reader_fail(reader, STREAM_MAGIC_BYTES,
+	                        "expected a symbol table of version 1 or %d, "
+	                        "got version %u",
+	                        SYMTAB_VERSION, version);
+}
+
+void dump_reader_close(struct dump_reader *reader)
+{
+	byte_string_free(&reader->text);
+	free(reader->guest);
+	free(reader->host);
+	reader->guest = NULL;
+	reader->host = NULL;
+}
+
+static bool begin_stream(struct dump_reader *reader)
+{
+	uint64_t offset = byte_input_offset(&reader->in);
+
+	reader->in_symtab = false;
+	if (!read_header(reader, SYSPROF_MAGIC, "start of the sample stream",
+	                 &reader->stream_version))
+		return false;
+	if (reader->stream_version == 1 ||
+	    reader->stream_version == SYSPROF_VERSION)
+		return true;
+	return dump_reader_fail(reader, offset + STREAM_MAGIC_BYTES,
+	                        "expected a sample stream of version 1 or %d, "
+	                        "got version %u",
+	                        SYSPROF_VERSION, reader->stream_version);
+}
+
+/* The body behind a header byte of the symbol table, whose bits 0 and 1 are the
+ * type; the others are without meaning. */
+static bool read_table_record(struct dump_reader *reader,
+                              struct dump_record *record, uint8_t header)
+{
+	switch (header & SYMTAB_TYPE_MASK) {
+	case SYMTAB_LUA:
+		return read_proto(reader, record);
+	case SYMTAB_C:
+		return read_c_symbol(reader, record);
+	case SYMTAB_TRACE:
+		return read_trace(reader, record);
+	}
+	return true;
+}
+
+static bool read_stream_record(struct dump_reader *reader,
+                               struct dump_record *record, uint8_t header)
+{
+	/* Version 1 had C symbols alone, under what is now NEW_PROTO. */
+	if (reader->stream_version == 1 && header >= SYSPROF_NEW_PROTO)
+		header = header == SYSPROF_NEW_PROTO ? SYSPROF_NEW_C : 0xff;
+	switch (header) {
+	case SYSPROF_NEW_PROTO:
+		return read_proto(reader, record);
+	case SYSPROF_NEW_C:
+		return read_c_symbol(reader, record);
+	case SYSPROF_NEW_TRACE:
+		return read_trace(reader, record);
+	}
+	record->state = header;
+	return header == STATE_TRACE ? read_trace_sample(reader, record)
+	                             : read_sample(reader, record);
+}
+
+static bool is_stream_header(const struct dump_reader *reader, uint8_t header)
+{
+	return header <= (reader->stream_version == 1 ? SYSPROF_NEW_PROTO
+	                                              : SYSPROF_NEW_TRACE);
+}
+
+enum dump_read dump_reader_next(struct dump_reader *reader,
+                                struct dump_record *record)
+{
+	uint8_t header;
+
+	for (;;) {
+		*record = (struct dump_record){
+			.offset = byte_input_offset(&reader->in)};
+		if (!read_byte(reader, &header,
+		               reader->in_symtab
+		                       ? "next symbol, or the table's end"
+		                       : "next record, or the end record"))
+			return DUMP_READ_FAILED;
+		if (!reader->in_symtab)
+			break;
+		if ((header & SYMTAB_TYPE_MASK) == SYMTAB_UNUSED &&
+		    (header & SYMTAB_END) == 0)
+			continue; /* has no fields */
+		if ((header & SYMTAB_END) == 0)
+			return read_table_record(reader, record, header)
+			               ? DUMP_READ_RECORD
+			               : DUMP_READ_FAILED;
+		if (!begin_stream(reader))
+			return DUMP_READ_FAILED;
+	}
+	if (header == SYSPROF_END) {
+		reader->ended = true;
+		return DUMP_READ_END;
+	}
+	if (!is_stream_header(reader, header)) {
+		dump_reader_fail(reader, record->offset,
+		                 "expected a record (0 to 12, or 0x80 for the "
+		                 "end), got 0x%02x",
+		                 header);
+		return DUMP_READ_FAILED;
+	}
+	return read_stream_record(reader, record, header) ? DUMP_READ_RECORD
+	                                                  : DUMP_READ_FAILED;
+}
+
+bool dump_reader_has_trailing(struct dump_reader *reader)
+{
+	return reader->ended && !byte_input_at_end(&reader->in);
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Reads the extension's items into the profile and the symbols; see
+ * doc/dump-format.md. Kinds that are not known are skipped, and so are bytes
+ * behind the known fields of an item.
+ */
+#include "loader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory.h"
+
+/* Names in items are short; whatever is longer was not written by us. */
+#define ITEM_STRING_BYTES_MAX (64u << 10)
+
+/* One item while its fields are read. */
+struct item {
+	struct loader *loader;
+	struct byte_input in; /* its body */
+	uint64_t offset;      /* of the item in the file */
+};
+
+/* ---- fields ------------------------------------------------------------ */
+
+static bool field_missing(struct item *item, const char *what)
+{
+	return dump_reader_fail(&item->loader->reader, item->in.problem_offset,
+	                        "expected the %s in an extension item, but "
+	                        "got: %s",
+	                        what,
+	                        item->in.problem == INPUT_END
+	                                ? "the item ends"
+	                                : byte_input_problem_text(&item->in));
+}
+
+static bool get_number(struct item *item, uint64_t *number, const char *what)
+{
+	return byte_input_get_number(&item->in, number) ||
+	       field_missing(item, what);
+}
+
+/* *string is the caller's to free. */
+static bool get_string(struct item *item, char **string, size_t *bytes,
+                       const char *what)
+{
+	struct byte_string read = {0};
+
+	if (!byte_input_get_string(&item->in, &read, ITEM_STRING_BYTES_MAX)) {
+		byte_string_free(&read);
+		return field_missing(item, what);
+	}
+	*string = read.bytes;
+	if (bytes != NULL)
+		*bytes = read.length;
+	return true;
+}
+
+static bool replace_string(struct item *item, char **string, const char *what)
+{
+	free(*string);
+	*string = NULL;
+	return get_string(item, string, NULL, what);
+}
+
+/* ---- session ----------------------------------------------------------- */
+
+static bool read_session(struct item *item)
+{
+	struct profile_session *session = &item->loader->profile->session;
+
+	if (!get_number(item, &session->version, "extension version"))
+		return false;
+	if (session->version != EXTENSION_VERSION)
+		return dump_reader_fail(
+			&item->loader->reader, item->offset,
+			"expected extension version %d, got %llu: use the "
+			"luajit-parse-sysprof of the version that wrote the "
+			"dump, or --compat",
+			EXTENSION_VERSION,
+			(unsigned long long)session->version);
+	session->known = true;
+	return get_number(item, &session->pid, "process id") &&
+	       get_number(item, &session->mode, "mode") &&
+	       get_number(item, &session->interval_ns, "interval") &&
+	       get_number(item, &session->start_monotonic_ns, "start time") &&
+	       get_number(item, &session->start_realtime_ns, "start date") &&
+	       replace_string(item, &session->clock, "name of the clock") &&
+	       replace_string(item, &session->vm,
+	                      "name of the virtual machine") &&
+	       replace_string(item, &session->writer, "name of the writer");
+}
+
+static bool read_end(struct item *item)
+{
+	struct profile_session *session = &item->loader->profile->session;
+
+	session->ended =
+		get_number(item, &session->stop_monotonic_ns, "stop time") &&
+		get_number(item, &session->sample_count, "sample count") &&
+		get_number(item, &session->lost_count, "lost count");
+	return session->ended;
+}
+
+static bool read_lost(struct item *item)
+{
+	uint64_t reason;
+	uint64_t count;
+
+	if (!get_number(item, &reason, "reason of lost samples") ||
+	    !get_number(item, &count, "count of lost samples"))
+		return false;
+	if (reason < PROFILE_LOST_REASONS)
+		item->loader->profile->lost[reason] = count;
+	return true;
+}
+
+/* ---- symbols ----------------------------------------------------------- */
+
+static bool read_lua_symbol(struct item *item)
+{
+	struct lua_function function = {0};
+	uint64_t id;
+	uint64_t line_count;
+	bool good = get_number(item, &id, "id of a Lua function") &&
+	            get_number(item, &function.address, "prototype address") &&
+	            get_number(item, &function.first_line, "first line") &&
+	            get_number(item, &line_count, "line count") &&
+	            get_string(item, &function.chunk, &function.chunk_bytes,
+	                       "chunk name") &&
+	            get_string(item, &function.name, NULL, "function name");
+
+	if (good)
+		symbols_add_lua(&item->loader->symbols, id, &function);
+	free(function.chunk);
+	free(function.name);
+	return good;
+}
+
+static bool read_fast_symbol(struct item *item)
+{
+	uint64_t number;
+	char *name;
+	size_t bytes;
+
+	if (!get_number(item, &number, "number of a library function") ||
+	    !get_string(item, &name, &bytes, "name of a library function"))
+		return false;
+	symbols_add_fast(&item->loader->symbols, number, name, bytes);
+	free(name);
+	return true;
+}
+
+/* ---- stacks ------------------------------------------------------------ */
+
+/* Node of the profile for node `number` of the dump. */
+static bool find_node(struct item *item, uint64_t number, const char *what,
+                      uint32_t *node)
+{
+	struct loader *loader = item->loader;
+
+	if (number == 0) {
+		*node = PROFILE_ROOT;
+		return true;
+	}
+	if (number >= loader->tree_count)
+		return dump_reader_fail(
+			&loader->reader, item->offset,
+			"expected the %s to be one of %zu nodes, got node %llu",
+			what,
+			loader->tree_count > 0 ? loader->tree_count - 1 : 0,
+			(unsigned long long)number);
+	*node = loader->tree[number];
+	return true;
+}
+
+static bool read_frame(struct item *item, uint8_t kind_and_flags,
+                       uint32_t *frame)
+{
+	struct loader *loader = item->loader;
+	uint8_t kind = kind_and_flags & FRAME_KIND_MASK;
+	uint8_t flags = kind_and_flags & FRAME_FLAG_COMPILED;
+	uint64_t value;
+	uint64_t line = 0;
+
+	if (!get_number(item, &value, "frame of a node"))
+		return false;
+	if ((kind == FRAME_LUA || kind == FRAME_MARKER) &&
+	    !get_number(item, &line, "line or count of a node"))
+		return false;
+	switch (kind) {
+	case FRAME_HOST:
+		*frame = naming_host(loader, value)->join.frame;
+		return true;
+	case FRAME_LUA:
+		*frame = naming_lua(loader, value, line, flags);
+		return true;
+	case FRAME_C:
+		*frame = naming_c_function(loader, value);
+		return true;
+	case FRAME_FAST:
+		*frame = naming_fast(loader, value);
+		return true;
+	case FRAME_MARKER:
+		*frame = naming_marker(loader, value, line);
+		return true;
+	}
+	return dump_reader_fail(&loader->reader, item->offset,
+	                        "expected a frame kind from 1 to 5, got %u",
+	                        kind);
+}
+
+static bool read_node(struct item *item)
+{
+	struct loader *loader = item->loader;
+	uint64_t number;
+	uint8_t kind_and_flags;
+	uint32_t parent = PROFILE_ROOT;
+	uint32_t frame = 0;
+
+	if (!get_number(item, &number, "parent of a node") ||
+	    !find_node(item, number, "parent of a node", &parent))
+		return false;
+	if (!byte_input_get_byte(&item->in, &kind_and_flags))
+		return field_missing(item, "frame kind of a node");
+	if (!read_frame(item, kind_and_flags, &frame))
+		return false;
+
+	if (loader->tree_count == 0)
+		loader->tree_count = 1; /* [0] is the root */
+	loader->tree =
+		memory_grow(loader->tree, &loader->tree_capacity,
+	                    loader->tree_count + 1, sizeof(*loader->tree));
+	loader->tree[loader->tree_count++] =
+		profile_node(loader->profile, parent, frame);
+	return true;
+}
+
+static bool read_sample(struct item *item)
+{
+	uint64_t passed_ns;
+	uint64_t thread_id;
+	uint64_t vm_number;
+	uint64_t coroutine;
+	uint64_t node;
+
+	if (!get_number(item, &passed_ns, "time of a sample") ||
+	    !get_number(item, &thread_id, "thread of a sample") ||
+	    !get_number(item, &vm_number, "virtual machine of a sample") ||
+	    !get_number(item, &coroutine, "coroutine of a sample") ||
+	    !get_number(item, &node, "leaf node of a sample") ||
+	    !find_node(item, node, "leaf of a sample", &item->loader->leaf))
+		return false;
+	item->loader->has_leaf = true;
+	return true;
+}
+
+/* ---- items ------------------------------------------------------------- */
+
+static bool read_body(struct item *item, uint8_t kind)
+{
+	switch (kind) {
+	case ITEM_SESSION:
+		return read_session(item);
+	case ITEM_LUA_SYMBOL:
+		return read_lua_symbol(item);
+	case ITEM_FAST_SYMBOL:
+		return read_fast_symbol(item);
+	case ITEM_NODE:
+		return read_node(item);
+	case ITEM_SAMPLE:
+		return read_sample(item);
+	case ITEM_RESET_NODES:
+		item->loader->tree_count = 0;
+		return true;
+	case ITEM_LOST:
+		return read_lost(item);
+	case ITEM_END:
+		return read_end(item);
+	}
+	return true;
+}
+
+/* The item at *at of the record; moves *at behind it. */
+static bool read_item(struct loader *loader, const struct dump_record *record,
+                      size_t *at)
+{
+	struct item item = {.loader = loader,
+	                    .offset = record->text_offset + *at};
+	uint8_t kind;
+	uint64_t bytes;
+
+	byte_input_open_memory(&item.in, record->text + *at,
+	                       record->text_bytes - *at, item.offset);
+	if (!byte_input_get_byte(&item.in, &kind))
+		return field_missing(&item, "kind");
+	if (!get_number(&item, &bytes, "length"))
+		return false;
+
+	size_t body = *at + item.in.next;
+	if (bytes > record->text_bytes - body)
+		return dump_reader_fail(
+			&loader->reader, item.offset,
+			"expected an extension item of at most %zu bytes, got "
+			"one of %llu",
+			record->text_bytes - body, (unsigned long long)bytes);
+	byte_input_open_memory(&item.in, record->text + body, (size_t)bytes,
+	                       record->text_offset + body);
+	*at = body + (size_t)bytes;
+	return read_body(&item, kind);
+}
+
+bool extension_read(struct loader *loader, const struct dump_record *record)
+{
+	size_t at = 0;
+
+	while (at < record->text_bytes)
+		if (!read_item(loader, record, &at))
+			return false;
+	return true;
+}

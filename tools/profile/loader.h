@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+/*
+ * State of a load, shared by the files that do it: load.c (records without the
+ * extension), extension.c (items), naming.c (symbols to frames).
+ */
+#ifndef PROFILE_LOADER_H
+#define PROFILE_LOADER_H
+
+#include "compat_join.h"
+#include "dump_reader.h"
+#include "join.h"
+#include "load.h"
+#include "symbols.h"
+
+/* What is known of a native address; see naming_host(). */
+struct host_naming {
+	struct join_host join;
+	enum compat_entry compat;
+};
+
+struct loader {
+	struct dump_reader reader;
+	struct load_options options;
+	struct profile *profile;
+	struct symbols symbols;
+
+	/* Names already found; emptied when a symbol changes. */
+	struct id_map host_cache; /* address -> index in hosts */
+	struct host_naming *hosts;
+	size_t host_count;
+	size_t host_capacity;
+	struct id_map proto_cache; /* prototype, first line -> frame */
+
+	/* The extension. */
+	uint32_t *tree; /* node of the dump -> node of the profile; [0] root */
+	size_t tree_count;
+	size_t tree_capacity;
+	bool has_leaf; /* leaf belongs to the next sample */
+	uint32_t leaf; /* node of the profile */
+
+	/* Lists of one sample. */
+	struct join join;
+	struct join_guest *join_guest;
+	size_t join_guest_capacity;
+	struct join_host *join_host;
+	size_t join_host_capacity;
+	struct compat_join compat;
+	struct compat_guest *compat_guest;
+	size_t compat_guest_capacity;
+	struct compat_host *compat_host;
+	size_t compat_host_capacity;
+};
+
+/* extension.c: the items of one DUMP_EXTENSION record. False: reader->error. */
+bool extension_read(struct loader *loader, const struct dump_record *record);
+
+/* naming.c: frames of the profile. Symbols that change are announced. */
+void naming_forget_prototypes(struct loader *loader);
+void naming_forget_hosts(struct loader *loader);
+
+const struct host_naming *naming_host(struct loader *loader, uint64_t address);
+/* A C function by its entry. */
+uint32_t naming_c_function(struct loader *loader, uint64_t address);
+uint32_t naming_fast(struct loader *loader, uint64_t number);
+uint32_t naming_prototype(struct loader *loader, uint64_t address,
+                          uint64_t first_line, uint8_t flags);
+/* By id of the extension. */
+uint32_t naming_lua(struct loader *loader, uint64_t id, uint64_t line,
+                    uint8_t flags);
+uint32_t naming_trace(struct loader *loader, uint64_t number);
+uint32_t naming_marker(struct loader *loader, uint64_t marker, uint64_t count);
+
+/* The old parser's names. 0: not printed. */
+uint32_t naming_compat_guest(struct loader *loader,
+                             const struct dump_guest *guest);
+
+#endif

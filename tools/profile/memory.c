@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+/* Memory of the tools; see memory.h. */
+#include "memory.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *check(void *memory)
+{
+	if (memory == NULL) {
+		fputs("luajit-parse-sysprof: out of memory\n", stderr);
+		exit(1);
+	}
+	return memory;
+}
+
+void *memory_grow(void *array, size_t *capacity, size_t needed,
+                  size_t element_bytes)
+{
+	if (needed <= *capacity)
+		return array;
+
+	size_t count = *capacity < 16 ? 16 : *capacity * 2;
+	if (count < needed)
+		count = needed;
+	if (count > SIZE_MAX / element_bytes)
+		check(NULL);
+	*capacity = count;
+	return check(realloc(array, count * element_bytes));
+}
+
+void *memory_zeroed(size_t count, size_t element_bytes)
+{
+	return check(calloc(count > 0 ? count : 1, element_bytes));
+}
+
+char *memory_copy(const char *bytes, size_t count)
+{
+	char *copy = check(malloc(count + 1));
+
+	if (count > 0)
+		memcpy(copy, bytes, count);
+	copy[count] = '\0';
+	return copy;
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+/* Frames of the profile from what a dump has of them; see loader.h. */
+#include "loader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fast_names.h"
+#include "memory.h"
+#include "stream/frame_name.h"
+
+void naming_forget_prototypes(struct loader *loader)
+{
+	id_map_clear(&loader->proto_cache);
+}
+
+void naming_forget_hosts(struct loader *loader)
+{
+	id_map_clear(&loader->host_cache);
+	loader->host_count = 0;
+}
+
+/* ---- native code ------------------------------------------------------- */
+
+static uint32_t native_frame(struct loader *loader, enum frame_kind kind,
+                             uint64_t address, const struct c_symbol *symbol)
+{
+	char name[FRAME_NAME_BYTES];
+	size_t bytes;
+
+	if (symbol == NULL || loader->options.host_addresses)
+		bytes = frame_name_address(name, address);
+	else
+		bytes = frame_name_native(name, symbol->name,
+		                          symbol->name_bytes);
+	return profile_frame(loader->profile, kind, 0, name, bytes);
+}
+
+/* "SYMBOL:0xADDR" with the symbol's address, or "CFUNC 0xADDR". */
+static uint32_t compat_native_frame(struct loader *loader, uint64_t address,
+                                    const struct c_symbol *symbol)
+{
+	const char *prefix = symbol != NULL ? symbol->name : "CFUNC";
+	uint64_t shown = symbol != NULL ? symbol->address : address;
+	size_t room = strlen(prefix) + 32;
+	char *name = memory_zeroed(room, 1);
+	int bytes =
+		snprintf(name, room, "%s%c%#llx", prefix,
+	                 symbol != NULL ? ':' : ' ', (unsigned long long)shown);
+	uint32_t frame = profile_frame(loader->profile, FRAME_HOST, 0, name,
+	                               (size_t)bytes);
+
+	free(name);
+	return frame;
+}
+
+static struct host_naming name_host(struct loader *loader, uint64_t address)
+{
+	const struct c_symbol *symbol =
+		symbols_find_c(&loader->symbols, address);
+	struct host_naming naming = {0};
+
+	if (symbol != NULL) {
+		naming.join.has_symbol = true;
+		naming.join.address = symbol->address;
+		naming.join.enters_vm = join_name_enters_vm(symbol->name);
+		naming.compat = compat_entry_of(symbol->name);
+	}
+	naming.join.frame =
+		loader->options.compat
+			? compat_native_frame(loader, address, symbol)
+			: native_frame(loader, FRAME_HOST, address, symbol);
+	return naming;
+}
+
+const struct host_naming *naming_host(struct loader *loader, uint64_t address)
+{
+	bool is_new;
+	uint32_t index = *id_map_add(&loader->host_cache, address, 0,
+	                             (uint32_t)loader->host_count, &is_new);
+
+	if (is_new) {
+		loader->hosts = memory_grow(
+			loader->hosts, &loader->host_capacity,
+			loader->host_count + 1, sizeof(*loader->hosts));
+		loader->hosts[loader->host_count++] =
+			name_host(loader, address);
+	}
+	return &loader->hosts[index];
+}
+
+uint32_t naming_c_function(struct loader *loader, uint64_t address)
+{
+	return native_frame(loader, FRAME_C, address,
+	                    symbols_find_c(&loader->symbols, address));
+}
+
+/* ---- Lua --------------------------------------------------------------- */
+
+uint32_t naming_fast(struct loader *loader, uint64_t number)
+{
+	const char *known = symbols_find_fast(&loader->symbols, number);
+	char name[FRAME_NAME_BYTES];
+	size_t bytes;
+
+	if (known != NULL)
+		bytes = frame_name_native(name, known, strlen(known));
+	else
+		bytes = (size_t)snprintf(name, sizeof(name),
+		                         "[library function %llu]",
+		                         (unsigned long long)number);
+	return profile_frame(loader->profile, FRAME_FAST, 0, name, bytes);
+}
+
+/* A function of which no symbol tells the chunk. */
+static size_t unknown_lua_name(char *name, uint64_t address,
+                               uint64_t first_line)
+{
+	char chunk[32];
+	int bytes = snprintf(chunk, sizeof(chunk), "=0x%llx",
+	                     (unsigned long long)address);
+
+	return frame_name_lua(name, chunk, (size_t)bytes, first_line,
+	                      "function", strlen("function"));
+}
+
+uint32_t naming_prototype(struct loader *loader, uint64_t address,
+                          uint64_t first_line, uint8_t flags)
+{
+	bool is_new;
+	uint32_t *frame =
+		id_map_add(&loader->proto_cache, address,
+	                   first_line << 1 | (flags != 0), 0, &is_new);
+	const struct lua_function *function;
+	char name[FRAME_NAME_BYTES];
+	size_t bytes;
+
+	if (!is_new)
+		return *frame;
+	function = symbols_find_prototype(&loader->symbols, address);
+	if (function != NULL)
+		bytes = frame_name_lua(name, function->chunk,
+		                       function->chunk_bytes, first_line, "",
+		                       0);
+	else
+		bytes = unknown_lua_name(name, address, first_line);
+	*frame = profile_frame(loader->profile, FRAME_LUA, flags, name, bytes);
+	return *frame;
+}
+
+uint32_t naming_lua(struct loader *loader, uint64_t id, uint64_t line,
+                    uint8_t flags)
+{
+	const struct lua_function *function =
+		symbols_find_lua(&loader->symbols, id);
+	char name[FRAME_NAME_BYTES];
+	size_t bytes;
+
+	if (function == NULL)
+		bytes = (size_t)snprintf(name, sizeof(name),
+		                         "[Lua function %llu]",
+		                         (unsigned long long)id);
+	else
+		bytes = frame_name_lua_line(
+			name, function->chunk, function->chunk_bytes,
+			function->first_line, function->name,
+			strlen(function->name),
+			loader->options.lines ? line : 0);
+	return profile_frame(loader->profile, FRAME_LUA, flags, name, bytes);
+}
+
+uint32_t naming_trace(struct loader *loader, uint64_t number)
+{
+	const struct trace *trace =
+		symbols_find_trace(&loader->symbols, number);
+	const struct lua_function *function =
+		trace != NULL ? symbols_find_prototype(&loader->symbols,
+	                                               trace->prototype)
+			      : NULL;
+	char name[FRAME_NAME_BYTES];
+	size_t bytes = frame_name_trace(
+		name, number, function != NULL ? function->chunk : "",
+		function != NULL ? function->chunk_bytes : 0,
+		trace != NULL ? trace->start_line : 0);
+
+	return profile_frame(loader->profile, FRAME_LUA, FRAME_FLAG_COMPILED,
+	                     name, bytes);
+}
+
+uint32_t naming_marker(struct loader *loader, uint64_t marker, uint64_t count)
+{
+	char name[FRAME_NAME_BYTES];
+	size_t bytes = frame_marker_name(name, marker, count);
+
+	return profile_frame(loader->profile, FRAME_MARKER, 0, name, bytes);
+}
+
+/* ---- the old parser's Lua names ---------------------------------------- */
+
+/* It keeps numbers as doubles and prints them as 64-bit integers. */
+static int64_t compat_line(uint64_t line)
+{
+	double rounded = (double)line;
+
+	return rounded < 0x1p63 ? (int64_t)rounded : INT64_MIN;
+}
+
+static uint32_t compat_lua(struct loader *loader, uint64_t address,
+                           uint64_t line)
+{
+	const struct lua_function *function =
+		symbols_find_prototype(&loader->symbols, address);
+
+	if (address == 0)
+		return profile_frame(loader->profile, FRAME_LUA, 0, "INTERNAL",
+		                     strlen("INTERNAL"));
+	if (function == NULL)
+		return naming_host(loader, address)->join.frame;
+
+	uint32_t alias = symbols_alias(&loader->symbols, function->chunk,
+	                               function->chunk_bytes);
+	size_t room = function->chunk_bytes + 64;
+	char *name = memory_zeroed(room, 1);
+	if (alias != 0)
+		snprintf(name, room, "function_alias_%u:%lld", alias,
+		         (long long)compat_line(line));
+	else
+		snprintf(name, room, "%s:%lld", function->chunk,
+		         (long long)compat_line(line));
+	uint32_t frame = profile_frame(loader->profile, FRAME_LUA, 0, name,
+	                               strlen(name));
+	free(name);
+	return frame;
+}
+
+uint32_t naming_compat_guest(struct loader *loader,
+                             const struct dump_guest *guest)
+{
+	if (guest->type == GUEST_LUA)
+		return compat_lua(loader, guest->value, guest->line);
+	if (guest->type != GUEST_FAST)
+		return 0;
+
+	const char *name = fast_name(guest->value);
+	return name != NULL ? profile_frame(loader->profile, FRAME_FAST, 0,
+	                                    name, strlen(name))
+	                    : 0;
+}
