@@ -17,6 +17,16 @@ lib_libhost_la_SOURCES = lib/host/cpu_x86_64.h \
 	lib/host/unwind_sig.h lib/host/unwind_x86_64_sig.c \
 	lib/host/unwind_table.c lib/host/unwind_table.h
 
+# Reading an unmodified LuaJIT.
+noinst_LTLIBRARIES += lib/libvm.la
+lib_libvm_la_SOURCES = lib/vm/check.c lib/vm/check.h \
+	lib/vm/code.c lib/vm/code.h lib/vm/fast_names.c \
+	lib/vm/guest_sig.c lib/vm/guest_sig.h \
+	lib/vm/layout.c lib/vm/layout.h \
+	lib/vm/object_sig.c lib/vm/object_sig.h \
+	lib/vm/trace_sig.c lib/vm/trace_sig.h lib/vm/vm.c lib/vm/vm.h \
+	lib/vm/vm_frame_sig.h lib/vm/vm_frame_x86_64_sig.c
+
 # The dump's encoder and codec, which the tools read with.
 noinst_LTLIBRARIES += lib/libstream.la
 lib_libstream_la_SOURCES = lib/stream/sysprof_format.h \
@@ -26,11 +36,15 @@ lib_libstream_la_SOURCES = lib/stream/sysprof_format.h \
 	lib/stream/frame_name.c lib/stream/frame_name.h
 
 # The way of a sample, from the clock to the dump.
-noinst_LTLIBRARIES += lib/libclock.la lib/libwriter.la lib/libsession.la
+noinst_LTLIBRARIES += lib/libclock.la lib/libsampler.la lib/libwriter.la \
+	lib/libsession.la
 lib_libclock_la_SOURCES = lib/sample.h \
 	lib/clock.c lib/clock.h lib/clock_sig.c \
 	lib/ring.c lib/ring_sig.c lib/ring_sig.h
-lib_libwriter_la_SOURCES = lib/writer.c lib/writer.h lib/sampler_sig.h
+lib_libsampler_la_SOURCES = lib/sampler_sig.c lib/sampler_sig.h \
+	lib/lua_symbols_sig.c lib/lua_symbols_sig.h \
+	lib/walk_sig.c lib/walk_sig.h
+lib_libwriter_la_SOURCES = lib/writer.c lib/writer.h
 lib_libsession_la_SOURCES = lib/session.c lib/session.h lib/sysprof_api.c \
 	lib/misc_module.c
 
@@ -44,7 +58,7 @@ lib_libsession_la_SOURCES = lib/session.c lib/session.h lib/sysprof_api.c \
 lib_LTLIBRARIES += lib/libluajit-sysprof.la
 lib_libluajit_sysprof_la_SOURCES =
 lib_libluajit_sysprof_la_LIBADD = lib/libsession.la lib/libwriter.la \
-	lib/libclock.la lib/libstream.la lib/libhost.la lib/libbase.la \
+	lib/libsampler.la lib/libvm.la lib/libclock.la lib/libstream.la lib/libhost.la lib/libbase.la \
 	perfmap/libperfmap.la $(LIBELF_LIBS)
 lib_libluajit_sysprof_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-export-symbols $(srcdir)/lib/libluajit-sysprof.sym \

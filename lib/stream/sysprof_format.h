@@ -61,7 +61,7 @@ enum sysprof_record {
 };
 
 /* Frame types of the guest part of a sample. */
-enum guest_frame {
+enum guest_frame_type {
 	GUEST_LUA = 1,  /* U prototype address, U first line of the prototype */
 	GUEST_C = 2,    /* U address of the function */
 	GUEST_FAST = 3, /* U fast function number */

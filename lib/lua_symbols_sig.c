@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Lua symbols. Runs in the signal handler, but for open and close.
+ */
+#include "lua_symbols_sig.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "lmisclib.h"
+
+/* Powers of two. A program with more live prototypes in its samples than three
+ * quarters of the first is not known; traces only repeat their record. */
+#define PROTOTYPES_MAX (1 << 16)
+#define TRACES_MAX     (1 << 12)
+
+/* A chunk name is a path, or the source text of the chunk. */
+#define CHUNK_NAME_BYTES_MAX 1024
+
+struct known_trace {
+	uint64_t start_pc;
+	uint32_t number;
+	uint32_t lua_symbol;
+};
+
+struct lua_symbols {
+	const struct vm *vm;
+	struct ring *ring;
+	struct address_arena *arena;
+	uint32_t prototype_count;
+	uint32_t last_id;
+	struct known_prototype prototypes[PROTOTYPES_MAX];
+	struct known_trace traces[TRACES_MAX];
+};
+
+/* What identifies a prototype beyond its address. */
+struct prototype_contents {
+	uint64_t chunk; /* address of the chunk name's text */
+	uint32_t chunk_bytes;
+	uint32_t chunk_hash;
+	uint32_t first_line;
+	uint32_t line_count;
+	uint32_t bytecode_count;
+};
+
+struct lua_symbols *lua_symbols_open(const struct vm *vm, struct ring *ring,
+                                     struct address_arena *arena,
+                                     struct error *error)
+{
+	/* Touched only as far as it is used. */
+	struct lua_symbols *symbols =
+		mmap(NULL, sizeof(*symbols), PROT_READ | PROT_WRITE,
+	             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (symbols == MAP_FAILED) {
+		error_set(error, PROFILE_ERRMEM, errno,
+		          "out of memory for the table of Lua functions: %s",
+		          strerror(errno));
+		return NULL;
+	}
+	symbols->vm = vm;
+	symbols->ring = ring;
+	symbols->arena = arena;
+	return symbols;
+}
+
+void lua_symbols_close(struct lua_symbols *symbols)
+{
+	if (symbols)
+		munmap(symbols, sizeof(*symbols));
+}
+
+static bool read_contents(const struct vm *vm, uint64_t prototype,
+                          struct prototype_contents *contents)
+{
+	const struct vm_layout *layout = vm->layout;
+	uint64_t string;
+
+	if (!is_object(layout, prototype, TYPE_PROTOTYPE) ||
+	    !load_reference(layout,
+	                    prototype + layout->object.prototype.chunk_name,
+	                    &string) ||
+	    !load_u32(string + layout->string.length, &contents->chunk_bytes) ||
+	    !load_u32(string + layout->string.length - 4,
+	              &contents->chunk_hash))
+		return false;
+	contents->chunk = string + layout->string.bytes;
+	return load_u32(prototype + layout->object.prototype.first_line,
+	                &contents->first_line) &&
+	       load_u32(prototype + layout->object.prototype.line_count,
+	                &contents->line_count) &&
+	       load_u32(prototype + layout->object.prototype.bytecode_count,
+	                &contents->bytecode_count);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+	return hash ^ (hash >> 29);
+}
+
+static uint64_t hash_contents(const struct prototype_contents *contents)
+{
+	uint64_t hash = mix(contents->chunk_hash, contents->chunk_bytes);
+
+	hash = mix(hash, contents->first_line);
+	hash = mix(hash, contents->line_count);
+	return mix(hash, contents->bytecode_count);
+}
+
+/* Keeps the start of a long name, but of a path its mark and its end. */
+static bool copy_chunk_name(const struct prototype_contents *contents,
+                            char *name, uint32_t bytes)
+{
+	uint64_t start = contents->chunk;
+
+	if (!bytes)
+		return true;
+	if (!load_bytes(name, start, bytes))
+		return false;
+	if (bytes == contents->chunk_bytes || name[0] != '@')
+		return true;
+	return load_bytes(name + 1, start + contents->chunk_bytes - (bytes - 1),
+	                  bytes - 1);
+}
+
+static enum symbol_result describe(struct lua_symbols *symbols,
+                                   const struct known_prototype *known,
+                                   const struct prototype_contents *contents)
+{
+	uint32_t chunk_bytes = contents->chunk_bytes;
+	struct lua_symbol *record;
+	size_t bytes;
+
+	if (chunk_bytes > CHUNK_NAME_BYTES_MAX)
+		chunk_bytes = CHUNK_NAME_BYTES_MAX;
+	bytes = (sizeof(*record) + chunk_bytes + 7) & ~(size_t)7;
+	record = ring_reserve(symbols->ring, bytes);
+	if (!record)
+		return SYMBOL_RING_FULL;
+	record->record.bytes = (uint32_t)bytes;
+	record->record.kind = RING_LUA_SYMBOL;
+	record->prototype = known->prototype;
+	record->arena_address = known->arena_address;
+	record->id = known->id;
+	record->first_line = known->first_line;
+	record->line_count = known->line_count;
+	record->chunk_bytes = chunk_bytes;
+	if (!copy_chunk_name(contents, record->chunk, chunk_bytes))
+		return SYMBOL_UNREADABLE;
+	ring_commit(symbols->ring, &record->record);
+	return SYMBOL_KNOWN;
+}
+
+/* The entry of the address, or the free one where it belongs. */
+static struct known_prototype *find_entry(struct lua_symbols *symbols,
+                                          uint64_t prototype)
+{
+	uint64_t slot = mix(0, prototype >> 3) % PROTOTYPES_MAX;
+
+	while (symbols->prototypes[slot].prototype &&
+	       symbols->prototypes[slot].prototype != prototype)
+		slot = (slot + 1) % PROTOTYPES_MAX;
+	return &symbols->prototypes[slot];
+}
+
+enum symbol_result lua_symbols_find(struct lua_symbols *symbols,
+                                    uint64_t prototype,
+                                    const struct known_prototype **found)
+{
+	struct known_prototype *entry = find_entry(symbols, prototype);
+	struct prototype_contents contents;
+	struct known_prototype fresh = {.prototype = prototype};
+	enum symbol_result result;
+
+	if (!read_contents(symbols->vm, prototype, &contents))
+		return SYMBOL_UNREADABLE;
+	fresh.contents = hash_contents(&contents);
+	*found = entry;
+	if (entry->prototype && entry->contents == fresh.contents)
+		return SYMBOL_KNOWN;
+	if (!entry->prototype &&
+	    symbols->prototype_count >= PROTOTYPES_MAX / 4 * 3)
+		return SYMBOL_TABLE_FULL;
+	fresh.id = symbols->last_id + 1;
+	fresh.first_line = contents.first_line;
+	fresh.line_count = contents.line_count;
+	if (symbols->arena)
+		fresh.arena_address = address_arena_reserve(
+			symbols->arena,
+			LUA_SYMBOL_RANGE_BYTES(contents.line_count));
+	result = describe(symbols, &fresh, &contents);
+	if (result != SYMBOL_KNOWN)
+		return result;
+	symbols->last_id++;
+	if (!entry->prototype)
+		symbols->prototype_count++;
+	*entry = fresh;
+	return SYMBOL_KNOWN;
+}
+
+static enum symbol_result describe_trace(struct lua_symbols *symbols,
+                                         const struct known_trace *known,
+                                         uint32_t line)
+{
+	struct trace_symbol *record =
+		ring_reserve(symbols->ring, sizeof(*record));
+
+	if (!record)
+		return SYMBOL_RING_FULL;
+	*record = (struct trace_symbol){
+		.record = {sizeof(*record), RING_TRACE_SYMBOL},
+		.trace_number = known->number,
+		.lua_symbol = known->lua_symbol,
+		.start_line = line,
+	};
+	ring_commit(symbols->ring, &record->record);
+	return SYMBOL_KNOWN;
+}
+
+enum symbol_result lua_symbols_find_trace(struct lua_symbols *symbols,
+                                          uint32_t number, uint32_t *lua_symbol)
+{
+	struct known_trace *entry = &symbols->traces[number % TRACES_MAX];
+	uint64_t trace = trace_object(symbols->vm, number);
+	const struct known_prototype *prototype;
+	struct known_trace fresh;
+	enum symbol_result result;
+	struct trace_start start;
+
+	*lua_symbol = 0;
+	if (!trace || !trace_read_start(symbols->vm, trace, &start))
+		return SYMBOL_UNREADABLE;
+	result = lua_symbols_find(symbols, start.prototype, &prototype);
+	if (result != SYMBOL_KNOWN)
+		return result;
+	*lua_symbol = prototype->id;
+	fresh = (struct known_trace){start.pc, number, prototype->id};
+	if (entry->start_pc == fresh.start_pc &&
+	    entry->number == fresh.number &&
+	    entry->lua_symbol == fresh.lua_symbol)
+		return SYMBOL_KNOWN;
+	result = describe_trace(symbols, &fresh, start.line);
+	if (result == SYMBOL_KNOWN)
+		*entry = fresh;
+	return result;
+}
+
+uint64_t known_prototype_address(const struct known_prototype *known,
+                                 uint32_t line)
+{
+	if (line < known->first_line ||
+	    line - known->first_line > known->line_count)
+		return known->arena_address;
+	return known->arena_address + 1 + (line - known->first_line);
+}

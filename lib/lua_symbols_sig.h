@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Lua symbols: which prototypes and traces a sampler has seen, so that each is
+ * described once in its ring, before the first sample that needs it. An address
+ * or trace number that holds something else by now is a new symbol.
+ *
+ * Written by one signal handler only. Async-signal-safe: all but open and close.
+ */
+#ifndef LIB_LUA_SYMBOLS_SIG_H
+#define LIB_LUA_SYMBOLS_SIG_H
+
+#include <stdint.h>
+
+#include "error.h"
+#include "ring_sig.h"
+#include "vm/trace_sig.h"
+#include "vm/vm.h"
+#include "../perfmap/arena_sig.h"
+
+struct lua_symbols; /* lua_symbols_sig.c */
+
+struct known_prototype {
+	uint64_t prototype;     /* address, 0: free */
+	uint64_t contents;      /* of what was there, as a hash */
+	uint64_t arena_address; /* of its range, 0: none */
+	uint32_t id;
+	uint32_t first_line;
+	uint32_t line_count;
+	uint32_t unused;
+};
+
+enum symbol_result {
+	SYMBOL_KNOWN,
+	SYMBOL_TABLE_FULL, /* no more prototypes can be told apart */
+	SYMBOL_RING_FULL,  /* no room in the ring to describe it */
+	SYMBOL_UNREADABLE, /* no prototype at this address */
+};
+
+/* arena may be NULL: no addresses for perf then. */
+struct lua_symbols *lua_symbols_open(const struct vm *vm, struct ring *ring,
+                                     struct address_arena *arena,
+                                     struct error *error);
+void lua_symbols_close(struct lua_symbols *symbols);
+
+/* The symbol of the prototype at an address, described first if need be. */
+enum symbol_result lua_symbols_find(struct lua_symbols *symbols,
+                                    uint64_t prototype,
+                                    const struct known_prototype **found);
+
+/* Describes a trace unless it is known. *lua_symbol gets the id of the
+ * prototype that it starts in, 0 if that is not known. */
+enum symbol_result lua_symbols_find_trace(struct lua_symbols *symbols,
+                                          uint32_t number,
+                                          uint32_t *lua_symbol);
+
+/* Address that stands for a line of the function to perf. */
+uint64_t known_prototype_address(const struct known_prototype *known,
+                                 uint32_t line);
+
+/* Size of a function's range in the arena: one address for each line, one for
+ * an unknown line. */
+#define LUA_SYMBOL_RANGE_BYTES(line_count) ((line_count) + 2)
+
+#endif

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The VM's own machine code: the assembler part of the library (or program)
+ * that holds the VM. Found once per library, never freed.
+ */
+#ifndef VM_CODE_H
+#define VM_CODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../error.h"
+
+#define VM_PROLOGUES_MAX 16
+#define VM_EPILOGUES_MAX 8
+
+struct vm_code {
+	/* Interpreter, fast functions, entry and exit code: one function to
+	 * the unwind tables, with one rule for all of it. */
+	uint64_t start, end;
+	/* The helper that calls C functions for the FFI lies right behind. */
+	uint64_t ffi_call_end;
+	/* Where that one rule does not hold: code that builds or leaves the
+	 * VM's C frame. Addresses of the first instruction. */
+	uint64_t prologues[VM_PROLOGUES_MAX];
+	size_t prologue_count;
+	uint64_t epilogues[VM_EPILOGUES_MAX];
+	size_t epilogue_count;
+	char build_id[41]; /* of the object, hexadecimal; "" if it has none */
+};
+
+/* The VM code that holds the address, which is a return address of a C
+ * function that the VM called. Not for the signal handler. */
+const struct vm_code *vm_code_find(uint64_t address, struct error *error);
+
+/* After how many pushed bytes does the frame start? The distance from the stack
+ * pointer to the CFA at ip if ip is inside a prologue or an epilogue, else 0.
+ * Async-signal-safe. */
+int vm_code_frame_edge(const struct vm_code *code, uint64_t ip);
+
+#endif

@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The guest stack. Runs in the signal handler.
+ *
+ * The interpreter keeps its frame base and PC in registers and stores them
+ * only now and then. So the innermost frame of a coroutine is found by trying
+ * candidates, and one is believed only if frame, link and PC agree. Further
+ * out the links of the Lua stack lead the way.
+ */
+#include "guest_sig.h"
+
+#include "trace_sig.h"
+
+/* How much a candidate for the frame base is worth. */
+enum base_score {
+	BASE_WRONG,
+	BASE_POSSIBLE, /* a frame, but what runs in it is not known */
+	BASE_FUNCTION, /* a C or fast function, or a Lua one without its PC */
+	BASE_EXACT,    /* a Lua function whose bytecode holds the PC */
+	/* The interpreter's own base register, when it holds a frame at all,
+	 * beats any stored value: a recursive function leaves stored values
+	 * that look right and are old. */
+	BASE_REGISTER = 10,
+};
+
+struct base_candidate {
+	uint64_t base;
+	bool is_register; /* rdx while the interpreter runs */
+	bool is_stored;   /* lua_State.base, which goes with the stored PC */
+};
+
+#define BASE_CANDIDATES_MAX 6
+
+/* What is known of the innermost frame of a coroutine. */
+struct base_choice {
+	uint64_t frame;
+	uint64_t pc;
+	int score;
+};
+
+/* Results of `return to C` code reach at most this far. */
+#define FRAME_DISTANCE_MAX (1 << 24)
+
+/* PCs and other pointers are never this small. */
+#define POINTER_MIN 65536
+
+/* The value of a continuation that marks an FFI callback. */
+#define CONTINUATION_FFI_CALLBACK 1
+
+static bool frame_in_stack(const struct vm_layout *layout,
+                           const struct lua_stack *stack, uint64_t frame)
+{
+	return frame >= stack_bottom(layout, stack) && frame < stack->end;
+}
+
+/* Does the link of a frame lead to another plausible frame? */
+static bool link_is_sound(const struct vm_layout *layout,
+                          const struct lua_stack *stack, uint64_t frame,
+                          uint64_t link)
+{
+	uint64_t bottom = stack_bottom(layout, stack);
+	struct lua_function caller_function;
+	struct lua_frame caller;
+	uint64_t previous;
+	uint32_t position;
+
+	if (frame == bottom)
+		return true;
+	if (link_type(link) == LINK_LUA && link < POINTER_MIN)
+		return false;
+	previous = lua_frame_previous(layout, frame, link);
+	if (previous < bottom || previous >= frame ||
+	    !lua_frame_read(layout, previous, &caller))
+		return false;
+	if (caller.function == stack->thread)
+		return previous == bottom || link_type(link) != LINK_LUA;
+	if (!lua_function_read(layout, caller.function, &caller_function))
+		return false;
+	return link_type(link) != LINK_LUA ||
+	       (caller_function.id == FUNCTION_LUA &&
+	        prototype_position(layout, caller_function.prototype, link,
+	                           &position));
+}
+
+/* A call or a return is half done: the PC is behind a call instruction, and the
+ * frame that executes it lies where that instruction says, below the candidate.
+ * Returns that frame, or 0. */
+static uint64_t frame_in_transition(const struct vm_layout *layout,
+                                    const struct lua_stack *stack,
+                                    uint64_t frame, uint64_t pc)
+{
+	struct lua_function function;
+	struct lua_frame contents;
+	uint32_t base_register, position;
+	uint64_t caller;
+
+	if (pc < POINTER_MIN || !pc_behind_call(pc, &base_register))
+		return 0;
+	caller = frame - 8 * (frame_slots(layout) + base_register);
+	if (caller <= stack_bottom(layout, stack) ||
+	    !frame_in_stack(layout, stack, caller) ||
+	    !lua_frame_read(layout, caller, &contents) ||
+	    contents.function == stack->thread ||
+	    !lua_function_read(layout, contents.function, &function) ||
+	    function.id != FUNCTION_LUA ||
+	    !prototype_position(layout, function.prototype, pc, &position) ||
+	    !link_is_sound(layout, stack, caller, contents.link))
+		return 0;
+	return caller;
+}
+
+/* Scores a base and PC pair; the frame may turn out to be its caller's. */
+static struct base_choice judge_base(const struct vm_layout *layout,
+                                     const struct lua_stack *stack,
+                                     uint64_t base, uint64_t pc)
+{
+	struct base_choice choice = {base - 8, pc, BASE_WRONG};
+	struct lua_function function = {.id = FUNCTION_LUA};
+	bool is_frame, is_linked;
+	struct lua_frame contents;
+	uint64_t caller;
+	uint32_t position;
+
+	if ((base & 7) || base > stack->end ||
+	    base < stack->start + 8 * frame_slots(layout))
+		return choice;
+	is_frame = lua_frame_read(layout, choice.frame, &contents);
+	if (is_frame && contents.function == stack->thread) {
+		if (choice.frame == stack_bottom(layout, stack))
+			choice.score = BASE_POSSIBLE;
+		return choice;
+	}
+	is_frame = is_frame &&
+	           lua_function_read(layout, contents.function, &function);
+	is_linked = is_frame &&
+	            link_is_sound(layout, stack, choice.frame, contents.link);
+	if (is_linked && function.id != FUNCTION_LUA) {
+		choice.score = BASE_FUNCTION;
+		return choice;
+	}
+	if (is_linked && pc &&
+	    prototype_position(layout, function.prototype, pc, &position)) {
+		choice.score = BASE_EXACT;
+		return choice;
+	}
+	caller = frame_in_transition(layout, stack, choice.frame, pc);
+	if (caller) {
+		choice.frame = caller;
+		choice.score = BASE_EXACT;
+	} else if (is_linked) {
+		choice.score = BASE_POSSIBLE;
+	}
+	return choice;
+}
+
+static size_t list_candidates(const struct vm_frame *vm_frame, bool innermost,
+                              uint64_t stored_base,
+                              struct base_candidate *candidates)
+{
+	bool running = innermost && vm_frame->origin == VM_FRAME_RUNNING;
+	size_t count = 0;
+
+	if (running)
+		candidates[count++] = (struct base_candidate){
+			.base = vm_frame->rdx, .is_register = true};
+	/* C helpers of the interpreter keep the base here. */
+	if (innermost)
+		candidates[count++] =
+			(struct base_candidate){.base = vm_frame->rbp};
+	if (running) {
+		/* The code that returns to C computes the caller's base
+		 * step by step, in these. */
+		candidates[count++] =
+			(struct base_candidate){.base = vm_frame->rbx};
+		candidates[count++] =
+			(struct base_candidate){.base = -vm_frame->rbx};
+		if (vm_frame->rbx < FRAME_DISTANCE_MAX)
+			candidates[count++] = (struct base_candidate){
+				.base = vm_frame->rdx -
+			                (vm_frame->rbx & ~UINT64_C(7))};
+	}
+	candidates[count++] =
+		(struct base_candidate){.base = stored_base, .is_stored = true};
+	return count;
+}
+
+static void improve(struct base_choice *best, const struct vm_layout *layout,
+                    const struct lua_stack *stack,
+                    const struct base_candidate *candidate, uint64_t pc)
+{
+	struct base_choice choice =
+		judge_base(layout, stack, candidate->base, pc);
+
+	if (choice.score && candidate->is_register)
+		choice.score += BASE_REGISTER;
+	if (choice.score > best->score)
+		*best = choice;
+}
+
+/* Finds frame and PC where the interpreter or C code called by it runs. */
+static bool start_in_interpreter(struct guest_walk *walk,
+                                 const struct vm_frame *vm_frame,
+                                 bool innermost, uint64_t stored_base,
+                                 uint64_t stored_pc)
+{
+	struct base_candidate candidates[BASE_CANDIDATES_MAX];
+	size_t count, i;
+	struct base_choice best = {0, 0, BASE_WRONG};
+	bool running = vm_frame->origin == VM_FRAME_RUNNING;
+
+	count = list_candidates(vm_frame, innermost, stored_base, candidates);
+	for (i = 0; i < count; i++) {
+		improve(&best, walk->vm->layout, &walk->stack, &candidates[i],
+		        vm_frame->rbx);
+		/* While the interpreter runs its PC register is the truth. */
+		if (!running || candidates[i].is_stored)
+			improve(&best, walk->vm->layout, &walk->stack,
+			        &candidates[i], stored_pc);
+	}
+	walk->frame = best.frame;
+	walk->pc = best.pc;
+	return best.score != BASE_WRONG;
+}
+
+/* The trace that runs, or that is being left, and the snapshot that says which
+ * frames it has inlined. */
+static bool find_snapshot(struct guest_walk *walk,
+                          const struct vm_frame *vm_frame, uint64_t *trace,
+                          uint32_t *snapshot)
+{
+	const struct vm *vm = walk->vm;
+	uint64_t jit =
+		vm->global_state - vm->layout->gg_global + vm->layout->gg_jit;
+	int32_t vmstate = vm_read_state(vm);
+	uint32_t number = vm_frame->trace_number;
+
+	*trace = 0;
+	if (number) {
+		walk->trace_number = number;
+		*trace = trace_object(vm, number);
+		return *trace &&
+		       trace_snapshot_at(vm, *trace, vm_frame->ip, snapshot);
+	}
+	if (vmstate >= 0) {
+		*trace = trace_object(vm, (uint32_t)vmstate);
+		return false;
+	}
+	if (vmstate != ~VMSTATE_EXIT ||
+	    !load_u32(jit + vm->layout->jit.exit_parent, &number) ||
+	    !load_u32(jit + vm->layout->jit.exit_number, snapshot))
+		return false;
+	*trace = trace_object(vm, number);
+	return *trace != 0;
+}
+
+/* Shows what runs at an address; false if that is not a function. */
+static bool visit_function(const struct guest_walk *walk, uint64_t address,
+                           uint64_t pc, bool compiled, guest_visitor visit,
+                           void *context)
+{
+	const struct vm_layout *layout = walk->vm->layout;
+	struct guest_frame frame = {.compiled = compiled};
+	struct lua_function function;
+	uint32_t position;
+
+	if (!lua_function_read(layout, address, &function))
+		return false;
+	frame.prototype = function.prototype;
+	frame.c_function = function.c_function;
+	frame.fast_number = function.id;
+	if (function.id == FUNCTION_LUA) {
+		frame.kind = GUEST_LUA_FUNCTION;
+		if (pc && prototype_position(layout, function.prototype, pc,
+		                             &position))
+			frame.line = prototype_line(layout, function.prototype,
+			                            position);
+	} else {
+		frame.kind = function.id == FUNCTION_C ? GUEST_C_FUNCTION
+		                                       : GUEST_FAST_FUNCTION;
+	}
+	visit(context, &frame);
+	return true;
+}
+
+/* Shows the inlined frames, then stands on the frame at jit_base. */
+static enum guest_result start_in_trace(struct guest_walk *walk,
+                                        const struct vm_frame *vm_frame,
+                                        uint64_t base, guest_visitor visit,
+                                        void *context)
+{
+	const struct guest_frame unknown = {.kind = GUEST_UNKNOWN_FUNCTION,
+	                                    .compiled = true};
+	struct trace_frames inlined = {.count = 0};
+	struct trace_start start;
+	uint32_t snapshot = 0, i;
+	uint64_t trace;
+
+	if (base < walk->stack.start + 8 * frame_slots(walk->vm->layout) ||
+	    base > walk->stack.end)
+		return GUEST_NO_BASE;
+	walk->frame = base - 8;
+	walk->compiled = true;
+	if (find_snapshot(walk, vm_frame, &trace, &snapshot) &&
+	    !trace_read_frames(walk->vm, trace, snapshot, &inlined))
+		return GUEST_BAD_FRAME;
+	/* Where the trace is specialised to the prototype only, the function
+	 * is not known. */
+	for (i = 0; i < inlined.count; i++)
+		if (!visit_function(walk, inlined.frames[i].function,
+		                    inlined.frames[i].pc, true, visit, context))
+			visit(context, &unknown);
+	walk->pc = inlined.base_pc;
+	if (!walk->pc && trace && trace_read_start(walk->vm, trace, &start))
+		walk->pc = start.pc + BYTECODE_BYTES;
+	return GUEST_WHOLE;
+}
+
+/* A pointer into where the stack was before it moved is shifted along. */
+static uint64_t follow_move(const struct lua_stack *old,
+                            const struct lua_stack *now, uint64_t pointer)
+{
+	if (pointer < old->start || pointer > old->end)
+		return pointer;
+	return pointer - old->start + now->start;
+}
+
+static void repair_moved(struct guest_walk *walk, uint64_t *stored_base,
+                         uint64_t *jit_base)
+{
+	struct lua_stack *seen =
+		&walk->moved->seen[(walk->thread >> 6) % MOVED_STACKS];
+
+	if (*stored_base >= walk->stack.start &&
+	    *stored_base <= walk->stack.end) {
+		*seen = walk->stack;
+		return;
+	}
+	if (seen->thread != walk->thread)
+		return;
+	*stored_base = follow_move(seen, &walk->stack, *stored_base);
+	*jit_base = follow_move(seen, &walk->stack, *jit_base);
+}
+
+/* The recorder, the exit handler and lua_cpcall() enter the VM without a Lua
+ * frame; the C frame then holds how much of the Lua stack was in use. Address
+ * of the first slot that belongs to this VM frame, 0 for an ordinary entry. */
+static uint64_t frameless_limit(const struct guest_walk *walk,
+                                const struct vm_frame *vm_frame)
+{
+	const struct vm_layout *layout = walk->vm->layout;
+	uint32_t word;
+	int32_t result_count;
+
+	if (!load_u32(vm_frame->cframe + layout->object.cframe.result_count,
+	              &word))
+		return 0;
+	result_count = (int32_t)word;
+	if (result_count >= 0)
+		return 0;
+	return walk->stack.start + (uint64_t)(-(int64_t)result_count);
+}
+
+static uint64_t read_stored_pc(const struct guest_walk *walk,
+                               const struct vm_frame *vm_frame)
+{
+	uint64_t pc;
+
+	if (!load_reference(
+		    walk->vm->layout,
+		    vm_frame->cframe + walk->vm->layout->object.cframe.pc, &pc))
+		return 0;
+	return pc;
+}
+
+/* Is the VM frame one without Lua frames of its own, inside another of the
+ * same coroutine? Then the innermost Lua frame is that other one's. */
+static bool is_frameless(const struct guest_walk *walk, size_t index,
+                         uint64_t stored_base)
+{
+	uint64_t limit = frameless_limit(walk, &walk->vm_frames[index]);
+
+	return limit && stored_base - 8 < limit &&
+	       index + 1 < walk->vm_frame_count &&
+	       walk->vm_frames[index + 1].thread == walk->thread;
+}
+
+/* Finds the innermost frame of the coroutine. *skip: this VM frame has none,
+ * try again at the next one. */
+static enum guest_result start_coroutine(struct guest_walk *walk, size_t index,
+                                         bool *skip, guest_visitor visit,
+                                         void *context)
+{
+	const struct vm_layout *layout = walk->vm->layout;
+	struct vm_frame vm_frame = walk->vm_frames[index];
+	uint64_t stored_base, jit_base = 0;
+	bool innermost = true;
+	size_t i;
+
+	*skip = false;
+	if (!lua_stack_read(layout, walk->thread, &walk->stack) ||
+	    !load_u64(walk->thread + layout->object.thread.base, &stored_base))
+		return GUEST_NO_BASE;
+	/* Registers and jit_base speak of the innermost coroutine's present
+	 * run only, not of an earlier one further out. */
+	for (i = 0; i < index; i++)
+		if (walk->vm_frames[i].thread != walk->thread)
+			innermost = false;
+	if (innermost)
+		load_reference(layout,
+		               walk->vm->global_state + layout->global.jit_base,
+		               &jit_base);
+	repair_moved(walk, &stored_base, &jit_base);
+	if (is_frameless(walk, index, stored_base)) {
+		*skip = true;
+		return GUEST_WHOLE;
+	}
+	/* Behind a skipped VM frame the interpreter is not what runs. */
+	if (index && vm_frame.origin == VM_FRAME_RUNNING)
+		vm_frame.origin = VM_FRAME_CALLING;
+	if (vm_frame.origin == VM_FRAME_TRACE ||
+	    (vm_frame.origin == VM_FRAME_EXIT && jit_base))
+		return start_in_trace(walk, &vm_frame,
+		                      jit_base ? jit_base : stored_base, visit,
+		                      context);
+	return start_in_interpreter(walk, &vm_frame, innermost, stored_base,
+	                            read_stored_pc(walk, &vm_frame))
+	               ? GUEST_WHOLE
+	               : GUEST_NO_BASE;
+}
+
+/* The continuation frame of a metamethod, or of an FFI callback. Reads the PC
+ * that the interrupted function goes on at. */
+static bool is_ffi_callback(const struct guest_walk *walk, uint64_t *pc)
+{
+	uint64_t continuation, word;
+
+	*pc = 0;
+	if (!walk->vm->layout->gc64) {
+		if (!load_u64(walk->frame - 8, &word))
+			return false;
+		*pc = word >> 32;
+		return (uint32_t)word == CONTINUATION_FFI_CALLBACK;
+	}
+	return load_u64(walk->frame - 16, pc) &&
+	       load_u64(walk->frame - 24, &continuation) &&
+	       continuation == CONTINUATION_FFI_CALLBACK;
+}
+
+/* Goes to the caller's frame. *border: native code is in between. */
+static bool step_down(struct guest_walk *walk, uint64_t link, bool *border)
+{
+	uint64_t previous =
+		lua_frame_previous(walk->vm->layout, walk->frame, link);
+
+	*border = false;
+	if (previous >= walk->frame || previous < walk->stack.start)
+		return false;
+	switch (link_type(link)) {
+	case LINK_LUA:
+		walk->pc = link;
+		break;
+	case LINK_VARARG: /* the function is below once more, at this PC */
+		break;
+	case LINK_CONTINUATION:
+		*border = is_ffi_callback(walk, &walk->pc);
+		if (*border)
+			walk->pc = 0;
+		break;
+	case LINK_C:
+	case LINK_C_PROTECTED:
+		*border = true;
+		walk->pc = 0;
+		break;
+	default:
+		walk->pc = 0;
+	}
+	walk->frame = previous;
+	return true;
+}
+
+static enum guest_result walk_frames(struct guest_walk *walk,
+                                     guest_visitor visit, void *context)
+{
+	const struct vm_layout *layout = walk->vm->layout;
+	uint64_t bottom = stack_bottom(layout, &walk->stack);
+	bool border;
+	struct lua_frame contents;
+
+	while (walk->frame > bottom) {
+		if (!lua_frame_read(layout, walk->frame, &contents))
+			return GUEST_BAD_FRAME;
+		/* The lower copy of a vararg frame and dummies are not calls */
+		if (contents.function != walk->stack.thread &&
+		    link_type(contents.link) != LINK_VARARG) {
+			if (!visit_function(walk, contents.function, walk->pc,
+			                    walk->compiled, visit, context))
+				return GUEST_BAD_FRAME;
+			walk->compiled = false;
+		}
+		if (!step_down(walk, contents.link, &border))
+			return GUEST_BAD_FRAME;
+		if (border)
+			break;
+	}
+	walk->active = walk->frame > bottom;
+	return GUEST_WHOLE;
+}
+
+void guest_walk_begin(struct guest_walk *walk, const struct vm *vm,
+                      struct moved_stacks *moved,
+                      const struct vm_frame *vm_frames, size_t count)
+{
+	*walk = (struct guest_walk){.vm = vm,
+	                            .moved = moved,
+	                            .vm_frames = vm_frames,
+	                            .vm_frame_count = count};
+}
+
+enum guest_result guest_walk_segment(struct guest_walk *walk, size_t index,
+                                     guest_visitor visit, void *context)
+{
+	const struct vm_frame *vm_frame = &walk->vm_frames[index];
+	enum guest_result result = GUEST_WHOLE;
+	uint64_t limit;
+	bool skip;
+
+	if (vm_frame->thread != walk->thread) {
+		/* Another coroutine, which resumed the one walked so far. */
+		walk->thread = vm_frame->thread;
+		walk->started = false;
+		walk->active = false;
+	}
+	if (!walk->started) {
+		result = start_coroutine(walk, index, &skip, visit, context);
+		if (skip)
+			return GUEST_WHOLE;
+		walk->started = true;
+		walk->active = result == GUEST_WHOLE;
+	} else if (walk->active) {
+		limit = frameless_limit(walk, vm_frame);
+		if (limit && walk->frame < limit) {
+			walk->pc = 0;
+			return GUEST_WHOLE;
+		}
+	}
+	if (!walk->active)
+		return result;
+	/* A hook, finalizer or metamethod called from C: the interrupted
+	 * function's PC is in its C frame. */
+	if (!walk->pc)
+		walk->pc = read_stored_pc(walk, vm_frame);
+	result = walk_frames(walk, visit, context);
+	if (result != GUEST_WHOLE)
+		walk->active = false;
+	return result;
+}

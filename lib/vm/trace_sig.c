@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Compiled traces. Runs in the signal handler.
+ *
+ * A snapshot says how to rebuild the Lua stack at one point of a trace: a list
+ * of entries (slot, IR reference, flags), then the PC. Frames of inlined
+ * functions are among the entries, as constants.
+ */
+#include "trace_sig.h"
+
+/* LuaJIT numbers traces with 16 bits. */
+#define TRACE_NUMBER_END 65536
+/* Machine code areas are a list; 64 of them hold the most that is allowed. */
+#define CODE_AREAS_MAX 1024
+
+#define SNAPSHOT_ENTRIES_MAX 255
+#define SNAPSHOT_FLAG_FRAME  0x10000
+#define SNAPSHOT_SLOT(entry) ((entry) >> 24)
+#define SNAPSHOT_REF(entry)  ((entry)&0xffff)
+#define IR_BIAS              0x8000 /* references below are constants */
+#define IR_BYTES             8
+#define IR_OPCODE_SHIFT      40
+
+static uint64_t jit_state(const struct vm *vm)
+{
+	return vm->global_state - vm->layout->gg_global + vm->layout->gg_jit;
+}
+
+bool trace_code_holds(const struct vm *vm, uint64_t address)
+{
+	uint64_t field = jit_state(vm) + vm->layout->jit.code_area;
+	uint64_t area, bytes;
+	int i;
+
+	if (!load_u64(field, &area) ||
+	    !load_u64(field + JIT_CODE_AREA_BYTES_OFFSET, &bytes))
+		return false;
+	for (i = 0; i < CODE_AREAS_MAX && area; i++) {
+		if (address - area < bytes)
+			return true;
+		/* An area starts with the next one's address and size. */
+		if (!load_u64(area + 8, &bytes) || !load_u64(area, &area))
+			return false;
+	}
+	return false;
+}
+
+/* The array of traces, indexed by number. */
+static bool read_trace_array(const struct vm *vm, uint64_t *array,
+                             uint32_t *count)
+{
+	const struct jit_layout *jit = &vm->layout->jit;
+
+	return load_u64(jit_state(vm) + jit->traces, array) &&
+	       load_u32(jit_state(vm) + jit->trace_count, count) &&
+	       *count <= TRACE_NUMBER_END;
+}
+
+static uint64_t trace_at(const struct vm *vm, uint64_t array, uint32_t number)
+{
+	uint64_t reference_bytes = vm->layout->gc64 ? 8 : 4;
+	uint64_t trace;
+
+	if (!load_reference(vm->layout, array + reference_bytes * number,
+	                    &trace))
+		return 0;
+	return trace;
+}
+
+uint64_t trace_object(const struct vm *vm, uint32_t number)
+{
+	uint64_t array, trace;
+	uint32_t count;
+
+	if (!number || !read_trace_array(vm, &array, &count) || number >= count)
+		return 0;
+	trace = trace_at(vm, array, number);
+	return is_object(vm->layout, trace, TYPE_TRACE) ? trace : 0;
+}
+
+static bool holds_address(const struct vm *vm, uint64_t trace, uint64_t address)
+{
+	uint64_t code;
+	uint32_t bytes;
+
+	return trace && load_u64(trace + vm->layout->trace.code, &code) &&
+	       load_u32(trace + vm->layout->trace.code_bytes, &bytes) &&
+	       address - code < bytes;
+}
+
+uint32_t trace_find(const struct vm *vm, uint64_t address, uint32_t hint)
+{
+	uint64_t array;
+	uint32_t count, number;
+
+	if (!read_trace_array(vm, &array, &count))
+		return 0;
+	if (hint && hint < count &&
+	    holds_address(vm, trace_at(vm, array, hint), address))
+		return hint;
+	for (number = 1; number < count; number++)
+		if (holds_address(vm, trace_at(vm, array, number), address))
+			return number;
+	return 0;
+}
+
+bool trace_read_start(const struct vm *vm, uint64_t trace,
+                      struct trace_start *start)
+{
+	const struct vm_layout *layout = vm->layout;
+	uint32_t position;
+
+	if (!load_reference(layout, trace + layout->trace.start_prototype,
+	                    &start->prototype) ||
+	    !load_reference(layout, trace + layout->trace.start_pc,
+	                    &start->pc) ||
+	    !is_object(layout, start->prototype, TYPE_PROTOTYPE))
+		return false;
+	start->line = 0;
+	if (prototype_position(layout, start->prototype,
+	                       start->pc + BYTECODE_BYTES, &position))
+		start->line =
+			prototype_line(layout, start->prototype, position);
+	return true;
+}
+
+bool trace_snapshot_at(const struct vm *vm, uint64_t trace, uint64_t address,
+                       uint32_t *snapshot)
+{
+	const struct vm_layout *layout = vm->layout;
+	uint32_t low = 0, high;
+	uint64_t code, snapshots;
+	uint16_t count;
+
+	if (layout->snapshot.code_offset == SNAPSHOT_NO_CODE_OFFSET ||
+	    !load_u16(trace + layout->trace.snapshot_count, &count) ||
+	    !load_u64(trace + layout->trace.code, &code) ||
+	    !load_u64(trace + layout->trace.snapshots, &snapshots) || !count)
+		return false;
+	/* The last one whose code starts at or before the address. */
+	high = count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		uint16_t offset;
+
+		if (!load_u16(snapshots +
+		                      (uint64_t)middle *
+		                              layout->snapshot.bytes +
+		                      layout->snapshot.code_offset,
+		              &offset))
+			return false;
+		if (offset <= address - code)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*snapshot = low ? low - 1 : 0;
+	return true;
+}
+
+/* A snapshot's entries, in memory of our own. */
+struct snapshot_map {
+	uint32_t count;
+	uint32_t entries[SNAPSHOT_ENTRIES_MAX];
+	uint64_t behind; /* address behind the entries */
+	uint64_t ir;
+};
+
+static bool read_map(const struct vm *vm, uint64_t trace, uint32_t snapshot,
+                     struct snapshot_map *map)
+{
+	const struct vm_layout *layout = vm->layout;
+	uint64_t snapshots, entries;
+	uint32_t offset;
+	uint16_t snapshot_count;
+	uint8_t count;
+
+	if (!load_u16(trace + layout->trace.snapshot_count, &snapshot_count) ||
+	    snapshot >= snapshot_count ||
+	    !load_u64(trace + layout->trace.snapshots, &snapshots) ||
+	    !load_u64(trace + layout->trace.map, &entries) ||
+	    !load_u64(trace + layout->trace.ir, &map->ir))
+		return false;
+	snapshots += (uint64_t)snapshot * layout->snapshot.bytes;
+	if (!load_u32(snapshots + layout->snapshot.map_offset, &offset) ||
+	    !load_u8(snapshots + layout->snapshot.entry_count, &count))
+		return false;
+	if (layout->snapshot.bytes == 8)
+		offset &= 0xffff; /* 16 bit field, the reference follows */
+	entries += UINT64_C(4) * offset;
+	map->count = count;
+	map->behind = entries + UINT64_C(4) * count;
+	return !count ||
+	       load_bytes(map->entries, entries, sizeof(uint32_t) * count);
+}
+
+/* The object that the entry of a slot holds as a constant, 0 if none. */
+static uint64_t constant_object(const struct vm *vm,
+                                const struct snapshot_map *map, uint32_t slot)
+{
+	uint32_t i, reference, narrow;
+	uint64_t instruction, object;
+
+	for (i = 0; i < map->count; i++) {
+		if (SNAPSHOT_SLOT(map->entries[i]) != slot)
+			continue;
+		reference = SNAPSHOT_REF(map->entries[i]);
+		if (reference >= IR_BIAS ||
+		    !load_u64(map->ir + IR_BYTES * (uint64_t)reference,
+		              &instruction) ||
+		    ((instruction >> IR_OPCODE_SHIFT) & 0xff) != IR_KGC)
+			return 0;
+		/* 32 bit references are in the instruction itself. */
+		narrow = (uint32_t)instruction;
+		if (!vm->layout->gc64)
+			return narrow;
+		if (!load_u64(map->ir + IR_BYTES * (uint64_t)reference +
+		                      IR_BYTES,
+		              &object))
+			return 0;
+		return object & SLOT_POINTER_MASK;
+	}
+	return 0;
+}
+
+/* The 64 bit constant that the entry of a slot refers to: a frame link. */
+static bool constant_word(const struct snapshot_map *map, uint32_t slot,
+                          uint64_t *word)
+{
+	uint32_t i, reference;
+
+	for (i = 0; i < map->count; i++) {
+		if (SNAPSHOT_SLOT(map->entries[i]) != slot)
+			continue;
+		reference = SNAPSHOT_REF(map->entries[i]);
+		return reference < IR_BIAS &&
+		       load_u64(map->ir + IR_BYTES * (uint64_t)reference +
+		                        IR_BYTES,
+		                word);
+	}
+	return false;
+}
+
+static void append_frame(struct trace_frames *frames, uint64_t function,
+                         uint64_t pc)
+{
+	if (frames->count == TRACE_FRAMES_MAX)
+		return;
+	frames->frames[frames->count].function = function;
+	frames->frames[frames->count].pc = pc;
+	frames->count++;
+}
+
+/* PC of the frame below one with this link: of the caller. */
+static uint64_t caller_pc(const struct snapshot_map *map, uint32_t slot,
+                          uint64_t link, uint64_t pc)
+{
+	uint64_t interrupted = 0;
+
+	switch (link_type(link)) {
+	case LINK_LUA:
+		return link;
+	case LINK_VARARG: /* the same function once more */
+		return pc;
+	case LINK_CONTINUATION:
+		if (constant_word(map, slot - 2, &interrupted))
+			return interrupted;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* Two-slot frames: the PC is packed with the base slot in one word behind the
+ * entries; links and functions are entries. */
+static bool read_frames_gc64(const struct vm *vm,
+                             const struct snapshot_map *map,
+                             struct trace_frames *frames)
+{
+	uint64_t packed, link, pc;
+	uint32_t i, slot;
+
+	if (!load_u64(map->behind, &packed))
+		return false;
+	pc = (packed >> 8) + BYTECODE_BYTES;
+	for (i = map->count; i-- > 0;) {
+		slot = SNAPSHOT_SLOT(map->entries[i]);
+		if (!(map->entries[i] & SNAPSHOT_FLAG_FRAME) || slot < 2)
+			continue;
+		if (!constant_word(map, slot, &link))
+			return false;
+		if (link_type(link) != LINK_VARARG)
+			append_frame(frames, constant_object(vm, map, slot - 1),
+			             pc);
+		pc = caller_pc(map, slot, link, pc);
+	}
+	frames->base_pc = pc;
+	return true;
+}
+
+/* One-slot frames: PC and links are 32 bit words behind the entries, innermost
+ * first; the function is the frame's own entry. */
+static bool read_frames_gc32(const struct vm *vm,
+                             const struct snapshot_map *map,
+                             struct trace_frames *frames)
+{
+	uint64_t word = map->behind;
+	uint32_t i, slot, narrow;
+	uint64_t pc, link;
+
+	if (!load_u32(word, &narrow))
+		return false;
+	pc = (uint64_t)narrow + BYTECODE_BYTES;
+	for (i = map->count; i-- > 0;) {
+		slot = SNAPSHOT_SLOT(map->entries[i]);
+		if (!(map->entries[i] & SNAPSHOT_FLAG_FRAME) || slot < 1)
+			continue;
+		word += 4;
+		if (!load_u32(word, &narrow))
+			return false;
+		link = narrow;
+		if (link_type(link) != LINK_VARARG)
+			append_frame(frames, constant_object(vm, map, slot),
+			             pc);
+		if (link_type(link) == LINK_CONTINUATION) {
+			word += 4; /* PC that the continuation goes on at */
+			if (!load_u32(word, &narrow))
+				return false;
+			pc = narrow;
+		} else {
+			pc = caller_pc(map, slot, link, pc);
+		}
+	}
+	frames->base_pc = pc;
+	return true;
+}
+
+bool trace_read_frames(const struct vm *vm, uint64_t trace, uint32_t snapshot,
+                       struct trace_frames *frames)
+{
+	struct snapshot_map map;
+
+	frames->count = 0;
+	frames->base_pc = 0;
+	if (!read_map(vm, trace, snapshot, &map))
+		return false;
+	return vm->layout->gc64 ? read_frames_gc64(vm, &map, frames)
+	                        : read_frames_gc32(vm, &map, frames);
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Compiled traces: which one holds an address, and which Lua frames are
+ * inlined in it. Async-signal-safe.
+ */
+#ifndef VM_TRACE_SIG_H
+#define VM_TRACE_SIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "object_sig.h"
+#include "vm.h"
+
+/* Is the address in one of the areas that hold the VM's traces? */
+bool trace_code_holds(const struct vm *vm, uint64_t address);
+
+/* Number of the trace whose machine code holds the address, 0 if none does.
+ * hint is looked at first. */
+uint32_t trace_find(const struct vm *vm, uint64_t address, uint32_t hint);
+
+/* Address of a trace's GCtrace, 0 if there is none of that number. */
+uint64_t trace_object(const struct vm *vm, uint32_t number);
+
+struct trace_start {
+	uint64_t prototype; /* the trace starts in it */
+	uint32_t line;      /* of the instruction it starts at, 0 unknown */
+	uint64_t pc;        /* of that instruction */
+};
+
+bool trace_read_start(const struct vm *vm, uint64_t trace,
+                      struct trace_start *start);
+
+/* Number of the snapshot in force at a machine code address. */
+bool trace_snapshot_at(const struct vm *vm, uint64_t trace, uint64_t address,
+                       uint32_t *snapshot);
+
+#define TRACE_FRAMES_MAX 64
+
+/* One Lua function that the trace has inlined. */
+struct trace_frame {
+	uint64_t function; /* 0: specialised to the prototype only, see pc */
+	uint64_t pc;       /* behind the instruction that it executes */
+};
+
+struct trace_frames {
+	uint32_t count;
+	struct trace_frame frames[TRACE_FRAMES_MAX]; /* innermost first */
+	uint64_t base_pc; /* same for the frame at jit_base, which the trace
+	                   * started in or returned to; 0 unknown */
+};
+
+/* Frames above jit_base at a snapshot. False if the snapshot is broken. */
+bool trace_read_frames(const struct vm *vm, uint64_t trace, uint32_t snapshot,
+                       struct trace_frames *frames);
+
+#endif

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Opening a VM: finds its code and the one layout that describes it, from
+ * inside a C function that the VM itself calls.
+ */
+#include "vm.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <lauxlib.h>
+
+#include "check.h"
+#include "code.h"
+#include "layout.h"
+#include "object_sig.h"
+#include "../host/unwind_table.h"
+#include "../lmisclib.h"
+
+/* Stack slots that the checks use at most. */
+#define CHECK_STACK_SLOTS 40
+
+/* The checks hold reads of wrong addresses: no hook may run Lua code between,
+ * and two threads must not change the collector's settings at once. */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t open_count;
+
+struct opening {
+	struct vm *vm;
+	struct error *error;
+	int result;
+};
+
+static void describe(struct vm *vm, lua_State *L)
+{
+	const char *version;
+
+	lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+	lua_getfield(L, -1, "jit");
+	if (lua_istable(L, -1))
+		lua_getfield(L, -1, "version");
+	version = lua_tostring(L, -1);
+	snprintf(vm->description, sizeof(vm->description), "%s (layout: %s)",
+	         version ? version : "LuaJIT",
+	         vm->layout ? vm->layout->name : "none");
+}
+
+static int refuse(struct opening *opening, lua_State *L, const char *closest,
+                  const struct check_failure *failure)
+{
+	struct vm *vm = opening->vm;
+
+	describe(vm, L);
+	return error_set(
+		opening->error, PROFILE_ERRUSE, ENOTSUP,
+		"unknown build of LuaJIT: %s, build id %s; no known layout "
+		"fits it (closest: %s, which fails at: %s)",
+		vm->description,
+		vm->code->build_id[0] ? vm->code->build_id : "missing", closest,
+		failure->text);
+}
+
+static int choose_layout(struct opening *opening, lua_State *L,
+                         lua_CFunction self)
+{
+	struct vm *vm = opening->vm;
+	struct check_failure failure, closest_failure = {0};
+	const char *closest = "none";
+	int top = lua_gettop(L);
+	size_t i;
+
+	for (i = 0; i < vm_layout_count; i++) {
+		bool fits = layout_check(L, &vm_layouts[i], vm->code, self,
+		                         &vm->global_state, &failure);
+
+		lua_settop(L, top);
+		if (fits) {
+			vm->layout = &vm_layouts[i];
+			describe(vm, L);
+			return 0;
+		}
+		if (i && failure.passed_count <= closest_failure.passed_count)
+			continue;
+		closest_failure = failure;
+		closest = vm_layouts[i].name;
+	}
+	return refuse(opening, L, closest, &closest_failure);
+}
+
+/* Called by the VM, so that its return address is in the VM's code. */
+static int open_inside(lua_State *L)
+{
+	uint64_t caller = (uint64_t)__builtin_return_address(0);
+	struct opening *opening = lua_touserdata(L, 1);
+
+	luaL_checkstack(L, CHECK_STACK_SLOTS, "layout check");
+	opening->vm->code = vm_code_find(caller, opening->error);
+	if (opening->vm->code)
+		opening->result = choose_layout(opening, L, open_inside);
+	return 0;
+}
+
+int vm_open(struct vm *vm, lua_State *L, struct error *error)
+{
+	struct opening opening = {vm, error, -1};
+
+	memset(vm, 0, sizeof(*vm));
+	if (unwind_tables_refresh(error) || load_faults_catch(error))
+		return -1;
+	pthread_mutex_lock(&open_lock);
+	if (lua_cpcall(L, open_inside, &opening)) {
+		opening.result = error_set(error, PROFILE_ERRUSE, EINVAL,
+		                           "the check of the VM failed: %s",
+		                           lua_tostring(L, -1));
+		lua_pop(L, 1);
+	}
+	if (!opening.result)
+		vm->number = ++open_count;
+	pthread_mutex_unlock(&open_lock);
+	load_faults_release();
+	return opening.result;
+}
+
+bool vm_owns(const struct vm *vm, const lua_State *L)
+{
+	uint64_t global;
+
+	return load_reference(vm->layout,
+	                      (uint64_t)L + vm->layout->object.thread.global,
+	                      &global) &&
+	       global == vm->global_state;
+}

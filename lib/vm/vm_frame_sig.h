@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The VM's frames on the native stack: where C code entered the VM, where the
+ * VM called C, and how to unwind through its code and through traces, for which
+ * there are no usable unwind tables. Async-signal-safe.
+ */
+#ifndef VM_VM_FRAME_SIG_H
+#define VM_VM_FRAME_SIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "vm.h"
+#include "../host/unwind_sig.h"
+
+/* How the VM frame was found, which decides what its registers mean. */
+enum vm_frame_origin {
+	VM_FRAME_RUNNING, /* innermost: the interrupted code is the VM's */
+	VM_FRAME_CALLING, /* the VM has called C */
+	VM_FRAME_TRACE,   /* the code is that of a trace */
+	VM_FRAME_EXIT,    /* VM code that has no frame of its own, as the trace
+	                   * exit handler */
+	VM_FRAME_RESYNC,  /* native frames in between could not be unwound */
+};
+
+struct vm_frame {
+	enum vm_frame_origin origin;
+	uint64_t cframe; /* address of the VM's C frame */
+	uint64_t thread; /* lua_State that runs in it */
+	uint64_t ip;     /* where its code is: exact, or inside the call */
+	uint64_t rbx, rbp;
+	uint64_t rdx;          /* RUNNING only */
+	uint32_t trace_number; /* TRACE only; 0: not known */
+};
+
+/* What is known while walking outwards. */
+struct vm_chain {
+	const struct vm *vm;
+	const struct unwind_tables *tables;
+	int32_t vmstate; /* VM state word: a hint which trace runs */
+	uint64_t rdx;    /* of the interrupted code */
+	/* After the first VM frame: the C frame that has to come next, 0 if it
+	 * was the outermost, and the lua_State of the last one. */
+	bool started;
+	uint64_t next_cframe;
+	uint64_t last_thread;
+	unsigned int resync_count;
+};
+
+enum vm_step {
+	VM_STEP_NOT_OURS, /* ordinary native code: unwind by the tables */
+	VM_STEP_PLAIN,    /* VM code without a Lua frame; one native frame up */
+	VM_STEP_FRAME,    /* *frame is filled; registers are those outside */
+	VM_STEP_LOST,     /* it is the VM's but cannot be placed */
+};
+
+void vm_chain_begin(struct vm_chain *chain, const struct vm *vm,
+                    const struct unwind_tables *tables, uint64_t rdx);
+
+/* Steps out of VM or trace code. exact: ip is not a return address. Registers
+ * change only for PLAIN and FRAME. */
+enum vm_step vm_chain_step(struct vm_chain *chain,
+                           struct cpu_registers *registers, bool exact,
+                           struct vm_frame *frame);
+
+/* When unwinding failed: goes on at the next VM frame that the VM itself
+ * knows of. False if there is none further out. */
+bool vm_chain_resync(struct vm_chain *chain, struct cpu_registers *registers,
+                     struct vm_frame *frame);
+
+/* VM state word; ~VMSTATE_C if it cannot be read. */
+int32_t vm_read_state(const struct vm *vm);
+
+/* Is the address that of a lua_State of this VM? */
+bool vm_owns_thread(const struct vm *vm, uint64_t thread);
+
+#endif

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The VM's frames on the native stack, x86-64. Runs in the signal handler.
+ *
+ * The whole assembler part of the VM runs on one C frame of CFRAME_BYTES, made
+ * on entry; traces run below the same frame. Each entry links its frame to the
+ * one before: that chain tells true frames from what error unwinding left.
+ */
+#include "vm_frame_sig.h"
+
+#include "code.h"
+#include "object_sig.h"
+#include "trace_sig.h"
+
+/* lua_State.cframe carries flags in its low bits. */
+#define CFRAME_MASK (~UINT64_C(3))
+
+/* Stack between an innermost ip without a frame of its own and the C frame that
+ * it runs on: the exit handler's register save area, C code of a trace. */
+#define EXIT_STACK_BYTES_MAX   16384
+#define TRACE_STACK_BYTES_MAX  70000
+#define RESYNC_STACK_BYTES_MAX (1 << 20)
+#define RESYNC_COUNT_MAX       8
+
+/* Two more registers that a trace saves, from the C frame's address. */
+#define TRACE_R12 0
+#define TRACE_R13 (-8)
+
+#define INSTRUCTION_RET 0xc3
+
+void vm_chain_begin(struct vm_chain *chain, const struct vm *vm,
+                    const struct unwind_tables *tables, uint64_t rdx)
+{
+	*chain = (struct vm_chain){.vm = vm, .tables = tables, .rdx = rdx};
+	chain->vmstate = vm_read_state(vm);
+}
+
+int32_t vm_read_state(const struct vm *vm)
+{
+	uint32_t word;
+
+	if (!load_u32(vm->global_state + vm->layout->global.vmstate, &word))
+		return ~VMSTATE_C;
+	return (int32_t)word;
+}
+
+bool vm_owns_thread(const struct vm *vm, uint64_t thread)
+{
+	uint64_t global;
+
+	return thread && is_object(vm->layout, thread, TYPE_THREAD) &&
+	       load_reference(vm->layout,
+	                      thread + vm->layout->object.thread.global,
+	                      &global) &&
+	       global == vm->global_state;
+}
+
+/* The C frame that a lua_State says it runs on; 0 while it is being left. */
+static bool read_cframe(const struct vm *vm, uint64_t thread, uint64_t *cframe)
+{
+	if (!load_u64(thread + vm->layout->object.thread.cframe, cframe))
+		return false;
+	*cframe &= CFRAME_MASK;
+	return true;
+}
+
+/* The lua_State that the VM last entered, and its C frame. */
+static bool read_current(const struct vm *vm, uint64_t *thread,
+                         uint64_t *cframe)
+{
+	return load_reference(vm->layout,
+	                      vm->global_state +
+	                              vm->layout->global.current_thread,
+	                      thread) &&
+	       vm_owns_thread(vm, *thread) &&
+	       read_cframe(vm, *thread, cframe) && *cframe;
+}
+
+static bool in_vm_code(const struct vm *vm, uint64_t address)
+{
+	return address >= vm->code->start && address < vm->code->end;
+}
+
+static bool has_row(const struct vm_chain *chain, uint64_t address)
+{
+	const struct unwind_row *row =
+		unwind_find_row(chain->tables, address, NULL);
+
+	return row && !(row->flags & UNWIND_NO_RULE);
+}
+
+/* Could the word be the return address of a call? */
+static bool is_code(const struct vm_chain *chain, uint64_t address)
+{
+	return has_row(chain, address - 1) ||
+	       trace_code_holds(chain->vm, address);
+}
+
+/* Leaves a frame that has pushed nothing but pushed bytes behind the return
+ * address, rbp the first of them. */
+static bool pop_frame(struct cpu_registers *registers, int distance)
+{
+	static const struct {
+		int distance;
+		enum saved_register saved;
+	} pushes[] = {
+		{16, SAVED_RBP},
+		{24, SAVED_RBX},
+		{32, SAVED_R15},
+		{40, SAVED_R14},
+	};
+	struct cpu_registers caller = *registers;
+	size_t i;
+
+	caller.sp = registers->sp + (uint64_t)distance;
+	if (!load_u64(caller.sp - 8, &caller.ip))
+		return false;
+	for (i = 0; i < sizeof(pushes) / sizeof(pushes[0]); i++)
+		if (distance >= pushes[i].distance &&
+		    !load_u64(caller.sp - (uint64_t)pushes[i].distance,
+		              &caller.saved[pushes[i].saved]))
+			return false;
+	*registers = caller;
+	return true;
+}
+
+/* Is a C frame of the VM at address, the one that has to be there? */
+static bool check_cframe(const struct vm_chain *chain, uint64_t address,
+                         uint64_t *thread)
+{
+	const struct vm *vm = chain->vm;
+	uint64_t cframe;
+
+	if (!load_reference(vm->layout,
+	                    address + vm->layout->object.cframe.thread,
+	                    thread) ||
+	    !vm_owns_thread(vm, *thread) || !read_cframe(vm, *thread, &cframe))
+		return false;
+	if (chain->started && *thread == chain->last_thread)
+		return address == chain->next_cframe;
+	return cframe == address || !cframe;
+}
+
+/* Does the C frame at address belong to another VM of the same library? It is
+ * native code to us, and the tables know how to leave it. */
+static bool is_foreign_cframe(const struct vm *vm, uint64_t address)
+{
+	uint64_t thread;
+
+	return load_reference(vm->layout,
+	                      address + vm->layout->object.cframe.thread,
+	                      &thread) &&
+	       is_object(vm->layout, thread, TYPE_THREAD) &&
+	       !vm_owns_thread(vm, thread);
+}
+
+/* Leaves the C frame of the VM: fills the chain and the caller's registers. */
+static bool leave_cframe(struct vm_chain *chain,
+                         struct cpu_registers *registers,
+                         const struct vm_frame *frame)
+{
+	struct cpu_registers caller = *registers;
+	uint64_t previous = 0;
+
+	if (frame->origin == VM_FRAME_TRACE &&
+	    (!load_u64(frame->cframe + TRACE_R12, &caller.saved[SAVED_R12]) ||
+	     !load_u64(frame->cframe + (uint64_t)TRACE_R13,
+	               &caller.saved[SAVED_R13])))
+		return false;
+	if (!load_u64(frame->cframe + CFRAME_R14, &caller.saved[SAVED_R14]) ||
+	    !load_u64(frame->cframe + CFRAME_R15, &caller.saved[SAVED_R15]) ||
+	    !load_u64(frame->cframe + CFRAME_RBX, &caller.saved[SAVED_RBX]) ||
+	    !load_u64(frame->cframe + CFRAME_RBP, &caller.saved[SAVED_RBP]) ||
+	    !load_u64(frame->cframe + CFRAME_RETURN_ADDRESS, &caller.ip) ||
+	    !load_u64(frame->cframe + chain->vm->layout->object.cframe.previous,
+	              &previous) ||
+	    !caller.ip)
+		return false;
+	caller.sp = frame->cframe + CFRAME_BYTES;
+	*registers = caller;
+	chain->started = true;
+	chain->next_cframe = previous & CFRAME_MASK;
+	chain->last_thread = frame->thread;
+	return true;
+}
+
+static enum vm_step finish_frame(struct vm_chain *chain,
+                                 struct cpu_registers *registers,
+                                 struct vm_frame *frame)
+{
+	frame->rbx = registers->saved[SAVED_RBX];
+	frame->rbp = registers->saved[SAVED_RBP];
+	frame->rdx = frame->origin == VM_FRAME_RUNNING ? chain->rdx : 0;
+	if (!vm_owns_thread(chain->vm, frame->thread) ||
+	    !leave_cframe(chain, registers, frame))
+		return VM_STEP_LOST;
+	return VM_STEP_FRAME;
+}
+
+/* The C frame that code without one runs on: the next of the chain, or for the
+ * innermost code the one that the VM says is current. */
+static bool find_cframe_outside(const struct vm_chain *chain,
+                                const struct cpu_registers *registers,
+                                uint64_t distance_max, struct vm_frame *frame)
+{
+	if (chain->started) {
+		frame->cframe = chain->next_cframe;
+		frame->thread = chain->last_thread;
+		if (!frame->cframe)
+			return false;
+	} else if (!read_current(chain->vm, &frame->thread, &frame->cframe)) {
+		return false;
+	}
+	return frame->cframe - registers->sp < distance_max;
+}
+
+static enum vm_step step_vm_code(struct vm_chain *chain,
+                                 struct cpu_registers *registers, bool exact,
+                                 struct vm_frame *frame)
+{
+	int distance =
+		exact ? vm_code_frame_edge(chain->vm->code, registers->ip) : 0;
+	uint64_t return_address;
+
+	if (distance)
+		return pop_frame(registers, distance) ? VM_STEP_PLAIN
+		                                      : VM_STEP_LOST;
+	frame->origin = exact ? VM_FRAME_RUNNING : VM_FRAME_CALLING;
+	/* Small assembler subroutines push one return address more. */
+	for (frame->cframe = registers->sp; frame->cframe <= registers->sp + 8;
+	     frame->cframe += 8)
+		if (check_cframe(chain, frame->cframe, &frame->thread))
+			return finish_frame(chain, registers, frame);
+	if (is_foreign_cframe(chain->vm, registers->sp))
+		return VM_STEP_NOT_OURS;
+	if (!exact)
+		return VM_STEP_LOST;
+	/* A helper such as floor, called from C or from a trace. */
+	if (load_u64(registers->sp, &return_address) &&
+	    is_code(chain, return_address)) {
+		chain->rdx = 0;
+		return pop_frame(registers, 8) ? VM_STEP_PLAIN : VM_STEP_LOST;
+	}
+	if (!find_cframe_outside(chain, registers, EXIT_STACK_BYTES_MAX, frame))
+		return VM_STEP_LOST;
+	frame->origin = VM_FRAME_EXIT;
+	return finish_frame(chain, registers, frame);
+}
+
+/* The FFI call helper has an unwind rule of its own, which does not hold
+ * before it has set up rbp and at its return. */
+static bool ffi_call_edge(const struct vm *vm, uint64_t ip, int *distance)
+{
+	if (ip < vm->code->end || ip >= vm->code->ffi_call_end)
+		return false;
+	if (ip == vm->code->end + 1)
+		*distance = 16;
+	else if (ip == vm->code->end || *(const uint8_t *)ip == INSTRUCTION_RET)
+		*distance = 8;
+	else
+		return false;
+	return true;
+}
+
+static enum vm_step step_trace(struct vm_chain *chain,
+                               struct cpu_registers *registers,
+                               struct vm_frame *frame)
+{
+	uint32_t hint = chain->vmstate > 0 ? (uint32_t)chain->vmstate : 0;
+
+	frame->origin = VM_FRAME_TRACE;
+	frame->trace_number = trace_find(chain->vm, frame->ip, hint);
+	if (!find_cframe_outside(chain, registers, TRACE_STACK_BYTES_MAX,
+	                         frame))
+		return VM_STEP_LOST;
+	return finish_frame(chain, registers, frame);
+}
+
+/* Code that nobody describes, as the stubs of FFI callbacks: the return
+ * address is on top, or below a pushed rbp. */
+static enum vm_step step_stub(struct vm_chain *chain,
+                              struct cpu_registers *registers)
+{
+	uint64_t word;
+	int distance;
+
+	for (distance = 8; distance <= 16; distance += 8)
+		if (load_u64(registers->sp + (uint64_t)distance - 8, &word) &&
+		    is_code(chain, word))
+			return pop_frame(registers, distance) ? VM_STEP_PLAIN
+			                                      : VM_STEP_LOST;
+	return VM_STEP_LOST;
+}
+
+enum vm_step vm_chain_step(struct vm_chain *chain,
+                           struct cpu_registers *registers, bool exact,
+                           struct vm_frame *frame)
+{
+	int distance;
+
+	*frame = (struct vm_frame){.ip = exact ? registers->ip
+	                                       : registers->ip - 1};
+	if (in_vm_code(chain->vm, frame->ip))
+		return step_vm_code(chain, registers, exact, frame);
+	if (exact && ffi_call_edge(chain->vm, registers->ip, &distance))
+		return pop_frame(registers, distance) ? VM_STEP_PLAIN
+		                                      : VM_STEP_LOST;
+	if (has_row(chain, frame->ip))
+		return VM_STEP_NOT_OURS;
+	if (trace_code_holds(chain->vm, frame->ip))
+		return step_trace(chain, registers, frame);
+	return exact ? step_stub(chain, registers) : VM_STEP_LOST;
+}
+
+bool vm_chain_resync(struct vm_chain *chain, struct cpu_registers *registers,
+                     struct vm_frame *frame)
+{
+	if (chain->resync_count++ == RESYNC_COUNT_MAX)
+		return false;
+	*frame = (struct vm_frame){.origin = VM_FRAME_RESYNC,
+	                           .ip = registers->ip};
+	if (!find_cframe_outside(chain, registers, RESYNC_STACK_BYTES_MAX,
+	                         frame))
+		return false;
+	registers->saved[SAVED_RBX] = 0;
+	registers->saved[SAVED_RBP] = 0;
+	return finish_frame(chain, registers, frame) == VM_STEP_FRAME;
+}

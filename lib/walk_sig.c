@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Walk: first all native frames, from the interrupted instruction to the
+ * thread's start; then, at each place where the VM was found among them, the
+ * Lua frames that run in it. Runs in the signal handler.
+ */
+#include "walk_sig.h"
+
+static bool append_native(struct walk *walk, struct native_frame frame)
+{
+	if (walk->native_count == WALK_NATIVE_MAX)
+		return false;
+	walk->natives[walk->native_count++] = frame;
+	return true;
+}
+
+static bool append_code(struct walk *walk, uint64_t address)
+{
+	return append_native(walk, (struct native_frame){.kind = NATIVE_CODE,
+	                                                 .address = address});
+}
+
+static void append_marker(struct walk *walk, enum frame_marker marker)
+{
+	/* The marker says that the walk is not whole: it replaces the last
+	 * frame rather than being left out itself. */
+	if (walk->native_count == WALK_NATIVE_MAX)
+		walk->native_count--;
+	append_native(walk, (struct native_frame){.kind = NATIVE_MARKER,
+	                                          .marker = (uint8_t)marker});
+}
+
+static bool append_vm_frame(struct walk *walk, const struct vm_frame *vm_frame)
+{
+	struct native_frame frame = {.kind = NATIVE_VM,
+	                             .index = (uint16_t)walk->vm_frame_count};
+
+	if (walk->vm_frame_count == WALK_VM_FRAMES_MAX ||
+	    !append_native(walk, frame))
+		return false;
+	walk->vm_frames[walk->vm_frame_count++] = *vm_frame;
+	return true;
+}
+
+static enum frame_marker marker_of(enum unwind_result result)
+{
+	if (result == UNWIND_BAD_READ)
+		return MARKER_HOST_BAD_READ;
+	if (result == UNWIND_NO_PROGRESS)
+		return MARKER_HOST_NO_PROGRESS;
+	return MARKER_HOST_NO_TABLE;
+}
+
+/* Unwinds natively. Ends at the outermost frame or in a marker. */
+static void walk_native(struct walk *walk, struct vm_chain *chain,
+                        struct cpu_registers *registers)
+{
+	struct vm_frame vm_frame;
+	enum unwind_result result;
+	bool exact = true;
+	bool room = true;
+	uint64_t address;
+
+	while (room) {
+		address = exact ? registers->ip : registers->ip - 1;
+		result = UNWIND_NO_TABLE;
+		switch (vm_chain_step(chain, registers, exact, &vm_frame)) {
+		case VM_STEP_FRAME:
+			room = append_vm_frame(walk, &vm_frame);
+			exact = false;
+			continue;
+		case VM_STEP_PLAIN:
+			room = append_code(walk, address);
+			exact = false;
+			continue;
+		case VM_STEP_NOT_OURS:
+			result = unwind_step(chain->tables, registers, address);
+			break;
+		case VM_STEP_LOST:
+			break;
+		}
+		room = append_code(walk, address);
+		if (result == UNWIND_END)
+			return;
+		exact = result == UNWIND_INTERRUPTED;
+		if (exact || result == UNWIND_CALLER)
+			continue;
+		append_marker(walk, marker_of(result));
+		if (!vm_chain_resync(chain, registers, &vm_frame))
+			return;
+		room = append_vm_frame(walk, &vm_frame);
+	}
+	append_marker(walk, MARKER_TRUNCATED);
+}
+
+static void show_pending(struct walk *walk)
+{
+	if (walk->has_pending)
+		walk->visitor->native(walk->context, walk->pending_address);
+	walk->has_pending = false;
+}
+
+/* A C function that Lua called is on both stacks: the guest stack names it,
+ * the native stack has the code. It is one frame. */
+static bool is_body_of(uint64_t address, const struct guest_frame *frame)
+{
+	uint64_t start, end;
+
+	return (frame->kind == GUEST_C_FUNCTION ||
+	        frame->kind == GUEST_FAST_FUNCTION) &&
+	       unwind_find_function(address, &start, &end) &&
+	       start == frame->c_function;
+}
+
+static void show_guest(void *context, const struct guest_frame *frame)
+{
+	struct walk *walk = context;
+
+	if (walk->segment_starts && walk->has_pending &&
+	    is_body_of(walk->pending_address, frame))
+		walk->has_pending = false;
+	walk->segment_starts = false;
+	show_pending(walk);
+	walk->visitor->guest(walk->context, frame);
+}
+
+static void show_segment(struct walk *walk, size_t index)
+{
+	enum guest_result result;
+
+	walk->segment_starts = true;
+	result = guest_walk_segment(&walk->guest, index, show_guest, walk);
+	if (result == GUEST_WHOLE)
+		return;
+	show_pending(walk);
+	walk->visitor->marker(walk->context,
+	                      result == GUEST_NO_BASE ? MARKER_GUEST_NO_BASE
+	                                              : MARKER_GUEST_BAD_FRAME,
+	                      0);
+}
+
+static void show_merged(struct walk *walk)
+{
+	const struct native_frame *frame = walk->natives;
+	const struct native_frame *end = frame + walk->native_count;
+
+	for (walk->has_pending = false; frame < end; frame++) {
+		switch ((enum native_kind)frame->kind) {
+		case NATIVE_CODE:
+			show_pending(walk);
+			walk->pending_address = frame->address;
+			walk->has_pending = true;
+			break;
+		case NATIVE_VM:
+			show_segment(walk, frame->index);
+			break;
+		case NATIVE_MARKER:
+			show_pending(walk);
+			walk->visitor->marker(walk->context, frame->marker, 0);
+			break;
+		}
+	}
+	show_pending(walk);
+}
+
+void walk_stack(struct walk *walk, const struct vm *vm,
+                const struct unwind_tables *tables, const ucontext_t *context,
+                const struct walk_visitor *visitor, void *visitor_context,
+                struct walk_facts *facts)
+{
+	struct cpu_registers registers;
+	struct vm_chain chain;
+
+	cpu_registers_read(&registers, context);
+	walk->native_count = 0;
+	walk->vm_frame_count = 0;
+	walk->visitor = visitor;
+	walk->context = visitor_context;
+	vm_chain_begin(&chain, vm, tables,
+	               (uint64_t)context->uc_mcontext.gregs[REG_RDX]);
+	facts->vmstate = chain.vmstate;
+	walk_native(walk, &chain, &registers);
+	guest_walk_begin(&walk->guest, vm, &walk->moved, walk->vm_frames,
+	                 walk->vm_frame_count);
+	show_merged(walk);
+	facts->in_vm = walk->vm_frame_count > 0;
+	facts->thread = facts->in_vm ? walk->vm_frames[0].thread : 0;
+	facts->trace_number = walk->guest.trace_number;
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Walk: the merged stack of the interrupted thread, Lua and native frames in
+ * their true order. Async-signal-safe.
+ */
+#ifndef LIB_WALK_SIG_H
+#define LIB_WALK_SIG_H
+
+#include <stdint.h>
+#include <ucontext.h>
+
+#include "host/unwind_table.h"
+#include "stream/sysprof_format.h"
+#include "vm/guest_sig.h"
+#include "vm/vm.h"
+
+/* Most native frames of one walk, VM frames included. */
+#define WALK_NATIVE_MAX 1024
+/* Most entries into the VM that one stack holds: callbacks in callbacks. */
+#define WALK_VM_FRAMES_MAX 128
+
+/* One step of the native walk. */
+struct native_frame {
+	uint64_t address; /* NATIVE_CODE: of the instruction */
+	uint8_t kind;     /* enum native_kind */
+	uint8_t marker;   /* NATIVE_MARKER: enum frame_marker */
+	uint16_t index;   /* NATIVE_VM: of its VM frame */
+};
+
+enum native_kind {
+	NATIVE_CODE,
+	NATIVE_VM,
+	NATIVE_MARKER,
+};
+
+/* Scratch of a walk. One a sampler, zeroed at first; too big for the stack of
+ * a signal handler. */
+struct walk {
+	struct moved_stacks moved; /* survives from sample to sample */
+	struct native_frame natives[WALK_NATIVE_MAX];
+	size_t native_count;
+	struct vm_frame vm_frames[WALK_VM_FRAMES_MAX];
+	size_t vm_frame_count;
+	struct guest_walk guest;
+	/* A native frame that is not shown yet: it may be the body of a C
+	 * function that the guest stack names, too. */
+	uint64_t pending_address;
+	bool has_pending;
+	bool segment_starts; /* the next guest frame is its segment's first */
+	const struct walk_visitor *visitor;
+	void *context;
+};
+
+/* What is told of a stack, leaf first. */
+struct walk_visitor {
+	void (*native)(void *context, uint64_t address);
+	void (*guest)(void *context, const struct guest_frame *frame);
+	void (*marker)(void *context, enum frame_marker marker,
+	               uint32_t frame_count);
+};
+
+/* After a walk: */
+struct walk_facts {
+	bool in_vm;            /* the VM is on the stack */
+	int32_t vmstate;       /* VM state word */
+	uint64_t thread;       /* innermost lua_State, 0: none */
+	uint32_t trace_number; /* trace that holds the innermost Lua frame, 0:
+	                        * none */
+};
+
+/* Walks from the interrupted context. SIGSEGV must not be blocked. */
+void walk_stack(struct walk *walk, const struct vm *vm,
+                const struct unwind_tables *tables, const ucontext_t *context,
+                const struct walk_visitor *visitor, void *visitor_context,
+                struct walk_facts *facts);
+
+#endif
