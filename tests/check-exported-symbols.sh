@@ -8,6 +8,10 @@ set -eu
 
 : "${top_srcdir:?run by make check}" "${top_builddir:?}"
 : "${NM:=nm}" "${CC:=cc}"
+if [ "${SANITIZERS:-no}" = yes ]; then
+	echo "SKIP: a sanitizer adds symbols of its own"
+	exit 77
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -44,9 +48,27 @@ check_linkage()
 	fi
 }
 
+# Only the host's lua_* and, in the module, the library's luaM_* may be
+# undefined: the linker does not complain when a part of the library is missing.
+check_undefined()
+{
+	$NM -D -u "$1" | awk '$1 == "U" && $2 !~ /@/ { print $2 }' |
+		grep -v -x -f "$2" >"$work/undefined" || return 0
+	echo "$1: nobody will define:"
+	cat "$work/undefined"
+	return 1
+}
+
 # A test that cannot fail proves nothing: one symbol too many, one too few.
-printf 'int listed(void);\nint listed(void)\n{\n\treturn 1;\n}\n' \
-	>"$work/planted.c"
+cat >"$work/planted.c" <<-'C'
+	int lua_gettop(void);
+	int absent(void);
+	int listed(void);
+	int listed(void)
+	{
+		return lua_gettop() + absent();
+	}
+C
 $CC -shared -fPIC -o "$work/planted.so" "$work/planted.c"
 echo listed >"$work/right.sym"
 printf 'listed\nabsent\n' >"$work/absent.sym"
@@ -58,6 +80,13 @@ for list in absent empty; do
 		exit 1
 	fi
 done
+echo 'lua[LM]\?_[a-z_]*' >"$work/host"
+{ cat "$work/host"; echo absent; } >"$work/more"
+check_undefined "$work/planted.so" "$work/more"
+if check_undefined "$work/planted.so" "$work/host" >/dev/null; then
+	echo "self-test: an undefined symbol was accepted"
+	exit 1
+fi
 
 status=0
 for name in libluajit-sysprof misc; do
@@ -68,6 +97,7 @@ for name in libluajit-sysprof misc; do
 	fi
 	check_exports "$object" "$top_srcdir/lib/$name.sym" || status=1
 	check_linkage "$object" || status=1
+	check_undefined "$object" "$work/host" || status=1
 done
 
 sed -n 's/^LUAMISC_API .*\(luaM_[a-z_]*\)(.*/\1/p' \
