@@ -24,3 +24,8 @@ check_PROGRAMS += tests/unit/test_ring tests/unit/test_clock
 TESTS += tests/unit/test_ring tests/unit/test_clock
 tests_unit_test_ring_LDADD = lib/libclock.la lib/libbase.la $(CHECK_LIBS)
 tests_unit_test_clock_LDADD = lib/libclock.la lib/libbase.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_writer
+TESTS += tests/unit/test_writer
+tests_unit_test_writer_LDADD = lib/libwriter.la lib/libclock.la \
+	lib/libstream.la perfmap/libperfmap.la lib/libbase.la $(CHECK_LIBS)
