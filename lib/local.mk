@@ -35,6 +35,11 @@ lib_libstream_la_SOURCES = lib/stream/sysprof_format.h \
 	lib/stream/call_tree.c lib/stream/call_tree.h \
 	lib/stream/frame_name.c lib/stream/frame_name.h
 
+# Names of Lua functions, from their sources.
+noinst_LTLIBRARIES += lib/libnames.la
+lib_libnames_la_SOURCES = lib/function_names.c lib/function_names.h \
+	lib/lua_definitions.c lib/lua_definitions.h
+
 # The way of a sample, from the clock to the dump.
 noinst_LTLIBRARIES += lib/libclock.la lib/libsampler.la lib/libwriter.la \
 	lib/libsession.la
@@ -58,7 +63,8 @@ lib_libsession_la_SOURCES = lib/session.c lib/session.h lib/sysprof_api.c \
 lib_LTLIBRARIES += lib/libluajit-sysprof.la
 lib_libluajit_sysprof_la_SOURCES =
 lib_libluajit_sysprof_la_LIBADD = lib/libsession.la lib/libwriter.la \
-	lib/libsampler.la lib/libvm.la lib/libclock.la lib/libstream.la lib/libhost.la lib/libbase.la \
+	lib/libsampler.la lib/libvm.la lib/libclock.la lib/libnames.la \
+	lib/libstream.la lib/libhost.la lib/libbase.la \
 	perfmap/libperfmap.la $(LIBELF_LIBS)
 lib_libluajit_sysprof_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-export-symbols $(srcdir)/lib/libluajit-sysprof.sym \

@@ -29,3 +29,8 @@ check_PROGRAMS += tests/unit/test_writer
 TESTS += tests/unit/test_writer
 tests_unit_test_writer_LDADD = lib/libwriter.la lib/libclock.la \
 	lib/libstream.la perfmap/libperfmap.la lib/libbase.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_lua_definitions tests/unit/test_function_names
+TESTS += tests/unit/test_lua_definitions tests/unit/test_function_names
+tests_unit_test_lua_definitions_LDADD = lib/libnames.la $(CHECK_LIBS)
+tests_unit_test_function_names_LDADD = lib/libnames.la $(CHECK_LIBS)
