@@ -17,6 +17,7 @@
 
 #include <lauxlib.h>
 
+#include "load_sig.h"
 #include "vm/vm.h"
 #include "writer.h"
 #include "../perfmap/arena_sig.h"
@@ -35,8 +36,7 @@ enum session_state {
 /* What the handler and the writer use stays in place from start to stop. */
 struct session {
 	struct session_options options;
-	uint64_t serial;  /* tells it from earlier ones */
-	pthread_t thread; /* the one that is sampled */
+	uint64_t serial; /* tells it from earlier ones */
 	struct vm vm;
 	struct fast_names fast_names;
 	uint64_t fast_address;   /* as in struct sampler_options */
@@ -399,19 +399,10 @@ static void stop_sampling(struct session *session)
 	restore_handler(session);
 }
 
-/*
- * On another thread than the sampled one nobody can tell whether that thread
- * has just entered its handler: what the handler uses is then left to it for
- * good. It costs nothing but the memory.
- */
 static void free_session(struct session *session)
 {
-	if (!pthread_equal(session->thread, pthread_self()))
-		return;
-	if (session->sampler) {
-		sampler_attach(NULL);
+	if (session->sampler)
 		sampler_close(session->sampler);
-	}
 	free(session);
 }
 
@@ -494,7 +485,6 @@ int session_start(lua_State *L, const struct session_options *options,
 	}
 	session->options = *options;
 	session->serial = serial;
-	session->thread = pthread_self();
 	if (open_parts(session, L, error) < 0) {
 		discard_session(session, L);
 		return -1;
@@ -672,6 +662,7 @@ static void forget_in_child(void)
 
 	if (session) {
 		sampler_attach(NULL);
+		load_faults_release();
 		sample_clock_abandon(&session->clock);
 		restore_handler(session);
 		if (session->writer)
