@@ -234,7 +234,7 @@ int luaM_sysprof_stop(lua_State *L)
 
 int luaM_sysprof_report(struct luam_Sysprof_Counters *counters)
 {
-	struct session_report report;
+	struct session_report report = {0};
 	struct error error;
 	const uint64_t *by_state = report.counters.by_state;
 

@@ -98,7 +98,9 @@ static int decode_object(struct unwind_object *object, size_t header_bytes)
 		return -2;
 	}
 	fitted = realloc(rows.rows, rows.count * sizeof(*rows.rows) + 1);
-	object->rows = fitted ? fitted : rows.rows;
+	if (fitted)
+		rows.rows = fitted;
+	object->rows = rows.rows;
 	object->row_count = rows.count;
 	return 0;
 }
