@@ -34,3 +34,37 @@ check_PROGRAMS += tests/unit/test_lua_definitions tests/unit/test_function_names
 TESTS += tests/unit/test_lua_definitions tests/unit/test_function_names
 tests_unit_test_lua_definitions_LDADD = lib/libnames.la $(CHECK_LIBS)
 tests_unit_test_function_names_LDADD = lib/libnames.la $(CHECK_LIBS)
+
+dist_check_SCRIPTS += tests/end-to-end/lua-api.sh
+EXTRA_DIST += tests/end-to-end/lua-api.lua
+TESTS += tests/end-to-end/lua-api.sh
+
+# Linked as a host is, to LuaJIT and to the library.
+check_PROGRAMS += tests/end-to-end/c_api_host
+TESTS += tests/end-to-end/c_api_host
+tests_end_to_end_c_api_host_LDADD = lib/libluajit-sysprof.la $(LUAJIT_LIBS)
+
+# The dump: its encoder against its reader, names, profile, outputs.
+stream_tests = tests/unit/test_codec tests/unit/test_call_tree \
+	tests/unit/test_frame_name tests/unit/test_sysprof_stream \
+	tests/unit/test_profile
+check_PROGRAMS += $(stream_tests) tests/write_small_dump
+dist_check_SCRIPTS += tests/check-parse-sysprof.sh tests/check-sysprof-corpus.sh
+TESTS += $(stream_tests) tests/check-parse-sysprof.sh \
+	tests/check-sysprof-corpus.sh
+dump_fixture = tests/unit/dump_fixture.c tests/unit/dump_fixture.h
+tests_unit_test_codec_SOURCES = tests/unit/test_codec.c $(dump_fixture)
+tests_unit_test_codec_LDADD = lib/libstream.la $(CHECK_LIBS)
+tests_unit_test_call_tree_SOURCES = tests/unit/test_call_tree.c $(dump_fixture)
+tests_unit_test_call_tree_LDADD = lib/libstream.la $(CHECK_LIBS)
+tests_unit_test_frame_name_LDADD = lib/libstream.la $(CHECK_LIBS)
+tests_unit_test_sysprof_stream_SOURCES = tests/unit/test_sysprof_stream.c \
+	$(dump_fixture)
+tests_unit_test_sysprof_stream_CPPFLAGS = $(tools_cppflags)
+tests_unit_test_sysprof_stream_LDADD = tools/libprofile.la $(CHECK_LIBS)
+tests_unit_test_profile_SOURCES = tests/unit/test_profile.c $(dump_fixture)
+tests_unit_test_profile_CPPFLAGS = $(tools_cppflags)
+tests_unit_test_profile_LDADD = tools/liboutput.la $(CHECK_LIBS)
+tests_write_small_dump_SOURCES = tests/write_small_dump.c $(dump_fixture)
+tests_write_small_dump_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_write_small_dump_LDADD = lib/libstream.la

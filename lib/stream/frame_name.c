@@ -98,6 +98,8 @@ static size_t utf8_character(const unsigned char *bytes, size_t count)
 	for (size_t i = 1; i <= tail; i++)
 		if ((bytes[i] & 0xc0) != 0x80)
 			return 0;
+	if (tail == 2 && memcmp(bytes, "\xef\xbf", 2) == 0 && bytes[2] >= 0xbe)
+		return 0; /* U+FFFE, U+FFFF: not allowed in XML */
 	return tail + 1;
 }
 

@@ -21,9 +21,9 @@ static enum flame_class native_class(const struct stack_entry *entry)
 	uint64_t compiler = by_state[STATE_EXIT] + by_state[STATE_RECORD] +
 	                    by_state[STATE_OPT] + by_state[STATE_ASM];
 
-	if (by_state[STATE_GC] * 2 > entry->total)
+	if (by_state[STATE_GC] == entry->total)
 		return FLAME_GC;
-	if (compiler * 2 > entry->total)
+	if (compiler == entry->total)
 		return FLAME_COMPILER;
 	return FLAME_NATIVE;
 }

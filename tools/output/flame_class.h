@@ -16,8 +16,8 @@ enum flame_class {
 	FLAME_COUNT
 };
 
-/* A native frame belongs to the collector or the compiler if more than half of
- * its samples have such a VM state. */
+/* A native frame belongs to the collector or the compiler if all of its
+ * samples have such a VM state. */
 enum flame_class flame_class_of(const struct stack_entry *entry);
 
 const char *flame_class_name(enum flame_class class);

@@ -21,8 +21,16 @@ struct join_walk {
 bool join_name_enters_vm(const char *name)
 {
 	static const char *const entries[] = {
-		"lua_call",   "lua_pcall",   "lua_cpcall",   "lua_resume",
-		"lj_vm_call", "lj_vm_pcall", "lj_vm_cpcall", "lj_vm_resume",
+		"lua_call",
+		"lua_pcall",
+		"lua_cpcall",
+		"lua_resume",
+		"lj_vm_call",
+		"lj_vm_pcall",
+		"lj_vm_cpcall",
+		"lj_vm_resume",
+		"lj_ff_coroutine_resume",
+		"lj_ff_coroutine_wrap_aux",
 	};
 
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
