@@ -100,6 +100,26 @@ static void name_result(struct reading *reading, lua_State *L,
 	lua_settop(L, top);
 }
 
+/* Metamethods of C data and C libraries. Only if the program has loaded the
+ * FFI: it would not be nice to do it for it. */
+static void name_ffi_metamethods(struct reading *reading, lua_State *L)
+{
+	int top = lua_gettop(L);
+
+	lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+	lua_getfield(L, -1, "ffi");
+	if (lua_istable(L, -1)) {
+		lua_getfield(L, -1, "C");
+		if (lua_getmetatable(L, -1))
+			name_members(reading, L, "ffi.clib");
+		lua_getfield(L, top + 2, "typeof");
+		lua_pushliteral(L, "int");
+		if (!lua_pcall(L, 1, 1, 0) && lua_getmetatable(L, -1))
+			name_members(reading, L, "ffi.meta");
+	}
+	lua_settop(L, top);
+}
+
 static int read_names(lua_State *L)
 {
 	struct reading *reading = lua_touserdata(L, 1);
@@ -115,6 +135,7 @@ static int read_names(lua_State *L)
 	/* Methods of files; io.lines and io.open are named above. */
 	luaL_getmetatable(L, "FILE*");
 	name_members(reading, L, "file");
+	name_ffi_metamethods(reading, L);
 	name_result(reading, L, "_G", "ipairs", "ipairs iterator");
 	name_result(reading, L, "string", "gmatch", "string.gmatch iterator");
 	name_result(reading, L, "coroutine", "wrap", "coroutine.wrap function");

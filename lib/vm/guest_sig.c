@@ -253,33 +253,60 @@ static bool find_snapshot(struct guest_walk *walk,
 	return *trace != 0;
 }
 
+static void visit_prototype(const struct guest_walk *walk, uint64_t prototype,
+                            uint64_t pc, bool compiled, guest_visitor visit,
+                            void *context)
+{
+	const struct vm_layout *layout = walk->vm->layout;
+	struct guest_frame frame = {.kind = GUEST_LUA_FUNCTION,
+	                            .prototype = prototype,
+	                            .compiled = compiled};
+	uint32_t position;
+
+	if (pc && prototype_position(layout, prototype, pc, &position))
+		frame.line = prototype_line(layout, prototype, position);
+	visit(context, &frame);
+}
+
 /* Shows what runs at an address; false if that is not a function. */
 static bool visit_function(const struct guest_walk *walk, uint64_t address,
                            uint64_t pc, bool compiled, guest_visitor visit,
                            void *context)
 {
-	const struct vm_layout *layout = walk->vm->layout;
 	struct guest_frame frame = {.compiled = compiled};
 	struct lua_function function;
-	uint32_t position;
 
-	if (!lua_function_read(layout, address, &function))
+	if (!lua_function_read(walk->vm->layout, address, &function))
 		return false;
-	frame.prototype = function.prototype;
+	if (function.id == FUNCTION_LUA) {
+		visit_prototype(walk, function.prototype, pc, compiled, visit,
+		                context);
+		return true;
+	}
+	frame.kind = function.id == FUNCTION_C ? GUEST_C_FUNCTION
+	                                       : GUEST_FAST_FUNCTION;
 	frame.c_function = function.c_function;
 	frame.fast_number = function.id;
-	if (function.id == FUNCTION_LUA) {
-		frame.kind = GUEST_LUA_FUNCTION;
-		if (pc && prototype_position(layout, function.prototype, pc,
-		                             &position))
-			frame.line = prototype_line(layout, function.prototype,
-			                            position);
-	} else {
-		frame.kind = function.id == FUNCTION_C ? GUEST_C_FUNCTION
-		                                       : GUEST_FAST_FUNCTION;
-	}
 	visit(context, &frame);
 	return true;
+}
+
+static void visit_inlined(const struct guest_walk *walk, uint64_t trace,
+                          const struct trace_frame *inlined,
+                          guest_visitor visit, void *context)
+{
+	const struct guest_frame unknown = {.kind = GUEST_UNKNOWN_FUNCTION,
+	                                    .compiled = true};
+	uint64_t prototype;
+
+	if (visit_function(walk, inlined->function, inlined->pc, true, visit,
+	                   context))
+		return;
+	if (trace_find_prototype(walk->vm, trace, inlined->pc, &prototype))
+		visit_prototype(walk, prototype, inlined->pc, true, visit,
+		                context);
+	else
+		visit(context, &unknown);
 }
 
 /* Shows the inlined frames, then stands on the frame at jit_base. */
@@ -288,8 +315,6 @@ static enum guest_result start_in_trace(struct guest_walk *walk,
                                         uint64_t base, guest_visitor visit,
                                         void *context)
 {
-	const struct guest_frame unknown = {.kind = GUEST_UNKNOWN_FUNCTION,
-	                                    .compiled = true};
 	struct trace_frames inlined = {.count = 0};
 	struct trace_start start;
 	uint32_t snapshot = 0, i;
@@ -303,12 +328,8 @@ static enum guest_result start_in_trace(struct guest_walk *walk,
 	if (find_snapshot(walk, vm_frame, &trace, &snapshot) &&
 	    !trace_read_frames(walk->vm, trace, snapshot, &inlined))
 		return GUEST_BAD_FRAME;
-	/* Where the trace is specialised to the prototype only, the function
-	 * is not known. */
 	for (i = 0; i < inlined.count; i++)
-		if (!visit_function(walk, inlined.frames[i].function,
-		                    inlined.frames[i].pc, true, visit, context))
-			visit(context, &unknown);
+		visit_inlined(walk, trace, &inlined.frames[i], visit, context);
 	walk->pc = inlined.base_pc;
 	if (!walk->pc && trace && trace_read_start(walk->vm, trace, &start))
 		walk->pc = start.pc + BYTECODE_BYTES;
@@ -478,6 +499,43 @@ static bool step_down(struct guest_walk *walk, uint64_t link, bool *border)
 	return true;
 }
 
+/* Simulates the assignment of the coroutine's frames to the VM frames from
+ * index on: does each get its segment, and do they use up the stack? */
+static bool segments_fit(const struct guest_walk *walk, size_t index)
+{
+	struct guest_walk trial = *walk;
+	uint64_t bottom = stack_bottom(walk->vm->layout, &walk->stack);
+	struct lua_frame contents;
+	uint64_t limit;
+	bool border;
+
+	for (; index < walk->vm_frame_count &&
+	       walk->vm_frames[index].thread == walk->thread;
+	     index++) {
+		limit = frameless_limit(walk, &walk->vm_frames[index]);
+		if (limit && trial.frame < limit)
+			continue;
+		if (trial.frame <= bottom)
+			return false;
+		for (border = false; !border && trial.frame > bottom;)
+			if (!lua_frame_read(walk->vm->layout, trial.frame,
+			                    &contents) ||
+			    !step_down(&trial, contents.link, &border))
+				return false;
+	}
+	return trial.frame <= bottom;
+}
+
+/* C code has just entered the VM, or is about to get control back: the VM frame
+ * is there, its first Lua frame is not. The frames found belong further out. */
+static bool segment_is_empty(const struct guest_walk *walk, size_t index)
+{
+	return index + 1 < walk->vm_frame_count &&
+	       walk->vm_frames[index + 1].thread == walk->thread &&
+	       walk->vm_frames[index].origin != VM_FRAME_TRACE &&
+	       !segments_fit(walk, index) && segments_fit(walk, index + 1);
+}
+
 static enum guest_result walk_frames(struct guest_walk *walk,
                                      guest_visitor visit, void *context)
 {
@@ -536,6 +594,8 @@ enum guest_result guest_walk_segment(struct guest_walk *walk, size_t index,
 			return GUEST_WHOLE;
 		walk->started = true;
 		walk->active = result == GUEST_WHOLE;
+		if (walk->active && segment_is_empty(walk, index))
+			return GUEST_WHOLE;
 	} else if (walk->active) {
 		limit = frameless_limit(walk, vm_frame);
 		if (limit && walk->frame < limit) {

@@ -21,6 +21,9 @@
 #define IR_BYTES             8
 #define IR_OPCODE_SHIFT      40
 
+/* Constants of a trace that are looked through for a prototype. */
+#define TRACE_CONSTANTS_MAX 512
+
 static uint64_t jit_state(const struct vm *vm)
 {
 	return vm->global_state - vm->layout->gg_global + vm->layout->gg_jit;
@@ -251,6 +254,15 @@ static void append_frame(struct trace_frames *frames, uint64_t function,
 	frames->count++;
 }
 
+/* A function that is not a constant and was to be called when the trace ends,
+ * behind a continuation: a library iterator, say. It does not run yet. */
+static bool is_pending_call(const struct trace_frames *frames,
+                            uint64_t function, uint64_t link)
+{
+	return !function && !frames->count &&
+	       link_type(link) == LINK_CONTINUATION;
+}
+
 /* PC of the frame below one with this link: of the caller. */
 static uint64_t caller_pc(const struct snapshot_map *map, uint32_t slot,
                           uint64_t link, uint64_t pc)
@@ -277,7 +289,7 @@ static bool read_frames_gc64(const struct vm *vm,
                              const struct snapshot_map *map,
                              struct trace_frames *frames)
 {
-	uint64_t packed, link, pc;
+	uint64_t packed, link, function, pc;
 	uint32_t i, slot;
 
 	if (!load_u64(map->behind, &packed))
@@ -289,9 +301,10 @@ static bool read_frames_gc64(const struct vm *vm,
 			continue;
 		if (!constant_word(map, slot, &link))
 			return false;
-		if (link_type(link) != LINK_VARARG)
-			append_frame(frames, constant_object(vm, map, slot - 1),
-			             pc);
+		function = constant_object(vm, map, slot - 1);
+		if (link_type(link) != LINK_VARARG &&
+		    !is_pending_call(frames, function, link))
+			append_frame(frames, function, pc);
 		pc = caller_pc(map, slot, link, pc);
 	}
 	frames->base_pc = pc;
@@ -306,7 +319,7 @@ static bool read_frames_gc32(const struct vm *vm,
 {
 	uint64_t word = map->behind;
 	uint32_t i, slot, narrow;
-	uint64_t pc, link;
+	uint64_t pc, link, function;
 
 	if (!load_u32(word, &narrow))
 		return false;
@@ -319,9 +332,10 @@ static bool read_frames_gc32(const struct vm *vm,
 		if (!load_u32(word, &narrow))
 			return false;
 		link = narrow;
-		if (link_type(link) != LINK_VARARG)
-			append_frame(frames, constant_object(vm, map, slot),
-			             pc);
+		function = constant_object(vm, map, slot);
+		if (link_type(link) != LINK_VARARG &&
+		    !is_pending_call(frames, function, link))
+			append_frame(frames, function, pc);
 		if (link_type(link) == LINK_CONTINUATION) {
 			word += 4; /* PC that the continuation goes on at */
 			if (!load_u32(word, &narrow))
@@ -333,6 +347,47 @@ static bool read_frames_gc32(const struct vm *vm,
 	}
 	frames->base_pc = pc;
 	return true;
+}
+
+static bool is_prototype_of(const struct vm *vm, uint64_t prototype,
+                            uint64_t pc)
+{
+	uint32_t position;
+
+	return is_object(vm->layout, prototype, TYPE_PROTOTYPE) &&
+	       prototype_position(vm->layout, prototype, pc, &position);
+}
+
+bool trace_find_prototype(const struct vm *vm, uint64_t trace, uint64_t pc,
+                          uint64_t *prototype)
+{
+	uint64_t ir, address, instruction, object;
+	struct trace_start start;
+	uint32_t i;
+
+	if (trace_read_start(vm, trace, &start) &&
+	    is_prototype_of(vm, start.prototype, pc)) {
+		*prototype = start.prototype;
+		return true;
+	}
+	if (!load_u64(trace + vm->layout->trace.ir, &ir))
+		return false;
+	/* The recorder keeps the prototype alive by a constant. Constants are
+	 * downwards from the bias; what is not one is no prototype either. */
+	address = ir + IR_BYTES * (uint64_t)(IR_BIAS - 1);
+	for (i = 0; i < TRACE_CONSTANTS_MAX; i++, address -= IR_BYTES) {
+		if (!load_u64(address, &instruction))
+			return false;
+		if (((instruction >> IR_OPCODE_SHIFT) & 0xff) != IR_KGC)
+			continue;
+		object = (uint32_t)instruction;
+		if (vm->layout->gc64 && !load_u64(address + IR_BYTES, &object))
+			return false;
+		*prototype = object & SLOT_POINTER_MASK;
+		if (is_prototype_of(vm, *prototype, pc))
+			return true;
+	}
+	return false;
 }
 
 bool trace_read_frames(const struct vm *vm, uint64_t trace, uint32_t snapshot,

@@ -39,8 +39,10 @@ bool trace_snapshot_at(const struct vm *vm, uint64_t trace, uint64_t address,
 
 /* One Lua function that the trace has inlined. */
 struct trace_frame {
-	uint64_t function; /* 0: specialised to the prototype only, see pc */
-	uint64_t pc;       /* behind the instruction that it executes */
+	/* 0: not a constant of the trace, which then depends on the prototype
+	 * only; trace_find_prototype() tells it from the pc. */
+	uint64_t function;
+	uint64_t pc; /* behind the instruction that it executes */
 };
 
 struct trace_frames {
@@ -53,5 +55,9 @@ struct trace_frames {
 /* Frames above jit_base at a snapshot. False if the snapshot is broken. */
 bool trace_read_frames(const struct vm *vm, uint64_t trace, uint32_t snapshot,
                        struct trace_frames *frames);
+
+/* The prototype that holds pc, among those that the trace depends on. */
+bool trace_find_prototype(const struct vm *vm, uint64_t trace, uint64_t pc,
+                          uint64_t *prototype);
 
 #endif

@@ -214,6 +214,19 @@ static bool find_cframe_outside(const struct vm_chain *chain,
 	return frame->cframe - registers->sp < distance_max;
 }
 
+/* Is a trace being left? Then the stack holds its registers. */
+static bool trace_exits(const struct vm_chain *chain)
+{
+	uint64_t jit_base;
+
+	return chain->vmstate == ~VMSTATE_EXIT ||
+	       !load_reference(chain->vm->layout,
+	                       chain->vm->global_state +
+	                               chain->vm->layout->global.jit_base,
+	                       &jit_base) ||
+	       jit_base;
+}
+
 static enum vm_step step_vm_code(struct vm_chain *chain,
                                  struct cpu_registers *registers, bool exact,
                                  struct vm_frame *frame)
@@ -233,14 +246,18 @@ static enum vm_step step_vm_code(struct vm_chain *chain,
 			return finish_frame(chain, registers, frame);
 	if (is_foreign_cframe(chain->vm, registers->sp))
 		return VM_STEP_NOT_OURS;
-	if (!exact)
-		return VM_STEP_LOST;
 	/* A helper such as floor, called from C or from a trace. */
-	if (load_u64(registers->sp, &return_address) &&
+	if (exact && load_u64(registers->sp, &return_address) &&
 	    is_code(chain, return_address)) {
 		chain->rdx = 0;
 		return pop_frame(registers, 8) ? VM_STEP_PLAIN : VM_STEP_LOST;
 	}
+	/* An FFI callback builds a frame like the others before it links it. */
+	if (!trace_exits(chain) &&
+	    load_u64(registers->sp + CFRAME_RETURN_ADDRESS, &return_address) &&
+	    is_code(chain, return_address))
+		return pop_frame(registers, CFRAME_BYTES) ? VM_STEP_PLAIN
+		                                          : VM_STEP_LOST;
 	if (!find_cframe_outside(chain, registers, EXIT_STACK_BYTES_MAX, frame))
 		return VM_STEP_LOST;
 	frame->origin = VM_FRAME_EXIT;
