@@ -68,3 +68,17 @@ tests_unit_test_profile_LDADD = tools/liboutput.la $(CHECK_LIBS)
 tests_write_small_dump_SOURCES = tests/write_small_dump.c $(dump_fixture)
 tests_write_small_dump_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_write_small_dump_LDADD = lib/libstream.la
+
+# Real perf. Both skip where there is none.
+check_PROGRAMS += tests/end-to-end/perf_beacon_program
+tests_end_to_end_perf_beacon_program_LDADD = perfmap/libperfmap.la
+dist_check_SCRIPTS += tests/end-to-end/perf-beacon.sh \
+	tests/end-to-end/perf-live.sh
+TESTS += tests/end-to-end/perf-beacon.sh tests/end-to-end/perf-live.sh
+EXTRA_DIST += tests/end-to-end/perf-probe.sh \
+	tests/end-to-end/perf-live/compare.lua \
+	tests/end-to-end/perf-live/run.lua \
+	tests/end-to-end/perf-live/callbacks.lua \
+	tests/end-to-end/perf-live/coroutines.lua \
+	tests/end-to-end/perf-live/recursion.lua \
+	tests/end-to-end/perf-live/strings.lua
