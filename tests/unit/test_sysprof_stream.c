@@ -14,6 +14,14 @@
 #include "profile/load.h"
 #include "stream/sysprof_write.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#define SANITIZED __has_feature(address_sanitizer)
+#else
+#define SANITIZED 0
+#endif
+
 static struct sysprof_encoder encoder;
 static struct memory_dump dump;
 static uint8_t buffer[64];
@@ -125,7 +133,8 @@ END_TEST
 START_TEST(the_reserved_address_is_for_the_extension_alone)
 {
 	sysprof_write_c_symbol(&encoder, EXTENSION_ADDRESS, "fake");
-	ASSERT_WRITTEN("");
+	sysprof_encoder_flush(&encoder);
+	ck_assert_uint_eq(dump.count, 0);
 }
 END_TEST
 
@@ -423,7 +432,7 @@ static void assert_lying_dump(const char *bytes, size_t count)
  * address space than can be limited here; test_codec looks at the capacity. */
 START_TEST(lying_lengths_take_no_memory)
 {
-#if !defined(__SANITIZE_ADDRESS__)
+#if !SANITIZED
 	const struct rlimit limit = {64u << 20, 64u << 20};
 
 	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
