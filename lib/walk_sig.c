@@ -55,6 +55,7 @@ static enum frame_marker marker_of(enum unwind_result result)
 static void walk_native(struct walk *walk, struct vm_chain *chain,
                         struct cpu_registers *registers)
 {
+	const struct unwind_row *row;
 	struct vm_frame vm_frame;
 	enum unwind_result result;
 	bool exact = true;
@@ -63,8 +64,10 @@ static void walk_native(struct walk *walk, struct vm_chain *chain,
 
 	while (room) {
 		address = exact ? registers->ip : registers->ip - 1;
+		row = unwind_cache_find(&walk->rows, address);
 		result = UNWIND_NO_TABLE;
-		switch (vm_chain_step(chain, registers, exact, &vm_frame)) {
+		switch (vm_chain_step(chain, registers, exact, row,
+		                      &vm_frame)) {
 		case VM_STEP_FRAME:
 			room = append_vm_frame(walk, &vm_frame);
 			exact = false;
@@ -74,7 +77,7 @@ static void walk_native(struct walk *walk, struct vm_chain *chain,
 			exact = false;
 			continue;
 		case VM_STEP_NOT_OURS:
-			result = unwind_step(chain->tables, registers, address);
+			result = unwind_step(row, registers);
 			break;
 		case VM_STEP_LOST:
 			break;
@@ -176,7 +179,8 @@ void walk_stack(struct walk *walk, const struct vm *vm,
 	walk->vm_frame_count = 0;
 	walk->visitor = visitor;
 	walk->context = visitor_context;
-	vm_chain_begin(&chain, vm, tables,
+	unwind_cache_begin(&walk->rows, tables);
+	vm_chain_begin(&chain, vm, &walk->rows,
 	               (uint64_t)context->uc_mcontext.gregs[REG_RDX]);
 	facts->vmstate = chain.vmstate;
 	walk_native(walk, &chain, &registers);

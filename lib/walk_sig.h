@@ -36,7 +36,9 @@ enum native_kind {
 /* Scratch of a walk. One a sampler, zeroed at first; too big for the stack of
  * a signal handler. */
 struct walk {
-	struct moved_stacks moved; /* survives from sample to sample */
+	/* These two survive from sample to sample. */
+	struct moved_stacks moved;
+	struct unwind_cache rows;
 	struct native_frame natives[WALK_NATIVE_MAX];
 	size_t native_count;
 	struct vm_frame vm_frames[WALK_VM_FRAMES_MAX];

@@ -21,8 +21,10 @@ struct host_symbols; /* host_symbols.c */
 struct host_symbol {
 	uint64_t start; /* absolute address of the function, <= address asked */
 	uint64_t end;   /* first address after it */
-	/* Its symbol; "luajit+0x1234" (object, offset of the function) where it
-	 * has none; "[unknown]" outside of every object. Terminated. */
+	/* Its symbol. Where it has none, "libc+0x1234": the object's file name
+	 * up to ".so", and the function's address in the object by the unwind
+	 * tables; "[libc]" where those do not know it either; "[unknown]"
+	 * outside of every object. Terminated. */
 	char name[HOST_SYMBOL_NAME_BYTES];
 };
 

@@ -22,11 +22,10 @@ enum unwind_result {
 	                     * it claims to be */
 };
 
-/* Turns the registers of a frame into those of its caller; leaves them alone
- * unless the result is UNWIND_CALLER or UNWIND_INTERRUPTED. look_up is the
- * address to search: ip where it is exact, else ip - 1. */
-enum unwind_result unwind_step(const struct unwind_tables *tables,
-                               struct cpu_registers *registers,
-                               uint64_t look_up);
+/* Turns the registers of a frame into those of its caller, by the rule in force
+ * at its instruction; NULL if there is none. Leaves them alone unless the result
+ * is UNWIND_CALLER or UNWIND_INTERRUPTED. */
+enum unwind_result unwind_step(const struct unwind_row *row,
+                               struct cpu_registers *registers);
 
 #endif

@@ -287,6 +287,32 @@ const struct unwind_row *unwind_find_row(const struct unwind_tables *tables,
 	return &found->rows[low - 1];
 }
 
+void unwind_cache_begin(struct unwind_cache *cache,
+                        const struct unwind_tables *tables)
+{
+	if (cache->tables == tables)
+		return;
+	memset(cache->entries, 0, sizeof(cache->entries));
+	cache->tables = tables;
+}
+
+const struct unwind_row *unwind_cache_find(struct unwind_cache *cache,
+                                           uint64_t address)
+{
+	struct unwind_cache_entry *entry =
+		&cache->entries[(address ^ address >> 10) % UNWIND_CACHE_ROWS];
+	const struct unwind_row *row;
+
+	if (entry->address == address)
+		return entry->row;
+	row = unwind_find_row(cache->tables, address, NULL);
+	if (row && (row->flags & UNWIND_NO_RULE))
+		row = NULL;
+	entry->address = address;
+	entry->row = row;
+	return row;
+}
+
 bool unwind_find_function(uint64_t address, uint64_t *start, uint64_t *end)
 {
 	const struct unwind_tables *tables = unwind_tables_current();

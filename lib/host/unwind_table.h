@@ -68,6 +68,27 @@ const struct unwind_row *unwind_find_row(const struct unwind_tables *tables,
                                          uint64_t address,
                                          const struct unwind_object **object);
 
+/* Rows that were looked up before, by address: the same return addresses come
+ * back in sample after sample. One a sampler, zeroed at first. */
+#define UNWIND_CACHE_ROWS 1024
+
+struct unwind_cache {
+	const struct unwind_tables *tables; /* what the entries are from */
+	struct unwind_cache_entry {
+		uint64_t address;
+		const struct unwind_row *row;
+	} entries[UNWIND_CACHE_ROWS];
+};
+
+/* Forgets the rows of another set. To be called before each walk. */
+void unwind_cache_begin(struct unwind_cache *cache,
+                        const struct unwind_tables *tables);
+
+/* The rule in force at address: a row that says how to go on. NULL if there is
+ * none. */
+const struct unwind_row *unwind_cache_find(struct unwind_cache *cache,
+                                           uint64_t address);
+
 /* Function that holds the address, by the unwind information: also in
  * stripped objects. *start and *end are absolute. */
 bool unwind_find_function(uint64_t address, uint64_t *start, uint64_t *end);

@@ -43,16 +43,14 @@ static enum unwind_result unwind_signal(struct cpu_registers *registers)
 	return UNWIND_INTERRUPTED;
 }
 
-enum unwind_result unwind_step(const struct unwind_tables *tables,
-                               struct cpu_registers *registers,
-                               uint64_t look_up)
+enum unwind_result unwind_step(const struct unwind_row *row,
+                               struct cpu_registers *registers)
 {
-	const struct unwind_row *row = unwind_find_row(tables, look_up, NULL);
 	struct cpu_registers caller = *registers;
 	uint64_t cfa;
 	int i;
 
-	if (!row || (row->flags & UNWIND_NO_RULE))
+	if (!row)
 		return UNWIND_NO_TABLE;
 	if (row->flags & UNWIND_OUTERMOST)
 		return UNWIND_END;

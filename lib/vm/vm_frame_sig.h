@@ -36,7 +36,7 @@ struct vm_frame {
 /* What is known while walking outwards. */
 struct vm_chain {
 	const struct vm *vm;
-	const struct unwind_tables *tables;
+	struct unwind_cache *rows;
 	int32_t vmstate; /* VM state word: a hint which trace runs */
 	uint64_t rdx;    /* of the interrupted code */
 	/* After the first VM frame: the C frame that has to come next, 0 if it
@@ -55,12 +55,14 @@ enum vm_step {
 };
 
 void vm_chain_begin(struct vm_chain *chain, const struct vm *vm,
-                    const struct unwind_tables *tables, uint64_t rdx);
+                    struct unwind_cache *rows, uint64_t rdx);
 
-/* Steps out of VM or trace code. exact: ip is not a return address. Registers
- * change only for PLAIN and FRAME. */
+/* Steps out of VM or trace code. exact: ip is not a return address. row is the
+ * unwind rule there, NULL if there is none. Registers change only for PLAIN and
+ * FRAME. */
 enum vm_step vm_chain_step(struct vm_chain *chain,
                            struct cpu_registers *registers, bool exact,
+                           const struct unwind_row *row,
                            struct vm_frame *frame);
 
 /* When unwinding failed: goes on at the next VM frame that the VM itself

@@ -29,9 +29,9 @@
 #define INSTRUCTION_RET 0xc3
 
 void vm_chain_begin(struct vm_chain *chain, const struct vm *vm,
-                    const struct unwind_tables *tables, uint64_t rdx)
+                    struct unwind_cache *rows, uint64_t rdx)
 {
-	*chain = (struct vm_chain){.vm = vm, .tables = tables, .rdx = rdx};
+	*chain = (struct vm_chain){.vm = vm, .rows = rows, .rdx = rdx};
 	chain->vmstate = vm_read_state(vm);
 }
 
@@ -81,18 +81,10 @@ static bool in_vm_code(const struct vm *vm, uint64_t address)
 	return address >= vm->code->start && address < vm->code->end;
 }
 
-static bool has_row(const struct vm_chain *chain, uint64_t address)
-{
-	const struct unwind_row *row =
-		unwind_find_row(chain->tables, address, NULL);
-
-	return row && !(row->flags & UNWIND_NO_RULE);
-}
-
 /* Could the word be the return address of a call? */
 static bool is_code(const struct vm_chain *chain, uint64_t address)
 {
-	return has_row(chain, address - 1) ||
+	return unwind_cache_find(chain->rows, address - 1) ||
 	       trace_code_holds(chain->vm, address);
 }
 
@@ -311,7 +303,7 @@ static enum vm_step step_stub(struct vm_chain *chain,
 
 enum vm_step vm_chain_step(struct vm_chain *chain,
                            struct cpu_registers *registers, bool exact,
-                           struct vm_frame *frame)
+                           const struct unwind_row *row, struct vm_frame *frame)
 {
 	int distance;
 
@@ -322,7 +314,7 @@ enum vm_step vm_chain_step(struct vm_chain *chain,
 	if (exact && ffi_call_edge(chain->vm, registers->ip, &distance))
 		return pop_frame(registers, distance) ? VM_STEP_PLAIN
 		                                      : VM_STEP_LOST;
-	if (has_row(chain, frame->ip))
+	if (row)
 		return VM_STEP_NOT_OURS;
 	if (trace_code_holds(chain->vm, frame->ip))
 		return step_trace(chain, registers, frame);
