@@ -12,7 +12,7 @@ check_perf
 program=$top_builddir/tests/end-to-end/perf_beacon_program
 set_probe "$program"
 
-"$PERF" record -q -e "$event" -g -m 1024 -o "$work/data" \
+"$PERF" record -q -N -e "$event" -g -m 1024 -o "$work/data" \
 	"$program" >"$work/expected"
 "$PERF" script -i "$work/data" -F ip,sym,dso --no-inline \
 	>"$work/script" 2>"$work/warnings"

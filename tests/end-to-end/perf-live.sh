@@ -29,7 +29,7 @@ record()
 	*) jit=-jon ;;
 	esac
 	mkdir "$work/$1"
-	"$PERF" record -q -e "$event" -g -m 1024 -o "$work/$1/data" \
+	"$PERF" record -q -N -e "$event" -g -m 1024 -o "$work/$1/data" \
 		"$LUAJIT" $jit "$programs/run.lua" "$programs/${1%-*}.lua" \
 		"$work/$1/dump" "$seconds" >"$work/$1/samples"
 }
