@@ -54,6 +54,7 @@ same out folded.txt
 says err 'lost 5 of 12 samples:'
 says err 'ring full: 3'
 says err 'nested signal: 2'
+says err "1 samples have a stack that is not whole"
 expect 0 --format=folded small.bin
 same out folded.txt
 expect 0 small.bin --lines

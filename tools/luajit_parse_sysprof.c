@@ -222,7 +222,12 @@ static void tell_gaps(const struct profile_gaps *gaps)
 static void tell_session(const struct profile *profile)
 {
 	const struct profile_session *session = &profile->session;
+	uint64_t marked = profile_marked_count(profile);
 
+	if (marked > 0)
+		say("%llu samples have a stack that is not whole: names in "
+		    "square brackets say why",
+		    (unsigned long long)marked);
 	if (session->ended && session->sample_count != profile->sample_count)
 		say("the profiler counted %llu samples, the dump has %llu",
 		    (unsigned long long)session->sample_count,

@@ -11,7 +11,7 @@
  *   source text       function [string return f\x28x\x29]:1
  *   trace             TRACE_17 file.lua:30
  *   native            the symbol
- *   something missing [truncated: 1800 frames]
+ *   something missing [truncated], or [truncated: 1800 frames]
  *
  * Every name is at least 3 bytes of valid UTF-8 and survives folded stacks,
  * perf's map files, stackcollapse-perf and the known importers:
@@ -56,7 +56,9 @@ size_t frame_name_trace(char *name, uint64_t trace_number, const char *chunk,
 size_t frame_name_native(char *name, const char *symbol, size_t symbol_bytes);
 /* An address without a symbol: "0x7f0012345678". */
 size_t frame_name_address(char *name, uint64_t address);
-/* marker: enum frame_marker, or any other number. */
+/* marker: enum frame_marker, or any other number. count 0 leaves the number of
+ * frames out: so do map files and stacks, where samples that lack more or fewer
+ * frames are one. */
 size_t frame_marker_name(char *name, uint64_t marker, uint64_t count);
 
 /* Never NULL: "unknown reason" and "unknown state" for other numbers. */

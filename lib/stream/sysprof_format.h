@@ -52,6 +52,10 @@ static inline bool sample_state_has_guest(uint64_t state)
 	       state == STATE_CFUNC;
 }
 
+/* Trace number of a sample in a trace that is not known. Not 0: that the parser
+ * of Tarantool's LuaJIT does not read. Real numbers have 16 bits. */
+#define UNKNOWN_TRACE UINT32_MAX
+
 /* Records of the stream that are not samples. */
 enum sysprof_record {
 	SYSPROF_NEW_PROTO = 10, /* body as SYMTAB_LUA */

@@ -166,7 +166,8 @@ void sysprof_write_trace_sample(struct sysprof_encoder *encoder,
 {
 	flush_items(encoder);
 	byte_output_put_byte(&encoder->out, STATE_TRACE);
-	byte_output_put_number(&encoder->out, trace_number);
+	byte_output_put_number(&encoder->out,
+	                       trace_number ? trace_number : UNKNOWN_TRACE);
 	byte_output_put_number(&encoder->out, prototype);
 	byte_output_put_number(&encoder->out, wire_line(first_line));
 }

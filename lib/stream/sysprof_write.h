@@ -96,6 +96,7 @@ void sysprof_write_sample(struct sysprof_encoder *encoder,
                           enum sample_state state,
                           const struct guest_entry *guest, size_t guest_count,
                           const uint64_t *host, size_t host_count);
+/* Trace number 0, "not known", is written as UNKNOWN_TRACE. */
 void sysprof_write_trace_sample(struct sysprof_encoder *encoder,
                                 uint64_t trace_number, uint64_t prototype,
                                 uint32_t first_line);

@@ -20,7 +20,7 @@ const char small_dump_folded[] =
 	"[no stack] 1\n"
 	"main;lua_pcall;main app.lua:0;fib app.lua:3 2\n"
 	"main;lua_pcall;main app.lua:0;fib app.lua:3;string.format 1\n"
-	"main;lua_pcall;main app.lua:0;l_burn;[truncated: 1800 frames] 1\n"
+	"main;lua_pcall;main app.lua:0;l_burn;[truncated] 1\n"
 	"main;lua_pcall;main app.lua:0;lj_gc_step 1\n"
 	"main;lua_pcall;main app.lua:0;rad builtin 1\n";
 
@@ -32,8 +32,7 @@ const char small_dump_folded_lines[] =
 	"main;lua_pcall;main app.lua:0 line 20;fib app.lua:3 line 5 1\n"
 	"main;lua_pcall;main app.lua:0 line 20;fib app.lua:3 line "
 	"5;string.format 1\n"
-	"main;lua_pcall;main app.lua:0 line 21;l_burn;[truncated: 1800 "
-	"frames] 1\n";
+	"main;lua_pcall;main app.lua:0 line 21;l_burn;[truncated] 1\n";
 
 size_t memory_dump_flush(const void **data, size_t bytes, void *context)
 {

@@ -73,8 +73,7 @@ START_TEST(the_small_dump_in_every_view)
 		&(struct load_options){.host_addresses = true}, "folded",
 		"[no stack] 1\n"
 		"0x400008;0x401008;main app.lua:0;0x402010 1\n"
-		"0x400008;0x401008;main app.lua:0;0x404000;[truncated: 1800 "
-		"frames] 1\n"
+		"0x400008;0x401008;main app.lua:0;0x404000;[truncated] 1\n"
 		"0x400008;0x401008;main app.lua:0;fib app.lua:3 2\n"
 		"0x400008;0x401008;main app.lua:0;fib app.lua:3;string.format "
 		"1\n"

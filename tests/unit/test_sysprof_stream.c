@@ -123,10 +123,12 @@ START_TEST(samples_have_the_parts_of_their_state)
 	sysprof_write_sample(&encoder, STATE_GC, guest, 3, host, 3);
 	sysprof_write_sample(&encoder, STATE_LFUNC, NULL, 0, NULL, 0);
 	sysprof_write_trace_sample(&encoder, 3, 4, 5);
+	sysprof_write_trace_sample(&encoder, 0, 4, 5); /* not known */
 	ASSERT_WRITTEN("\x02\x03\x09\x02\x0a\x01\x0b\x0c\x80\x01\x02\x00"
 	               "\x04\x01\x02\x00"
 	               "\x01\x80\x00"
-	               "\x09\x03\x04\x05");
+	               "\x09\x03\x04\x05"
+	               "\x09\xff\xff\xff\xff\x0f\x04\x05");
 }
 END_TEST
 

@@ -202,7 +202,7 @@ static bool read_frame(struct item *item, uint8_t kind_and_flags,
 		*frame = naming_fast(loader, value);
 		return true;
 	case FRAME_MARKER:
-		*frame = naming_marker(loader, value, line);
+		*frame = naming_marker(loader, value);
 		return true;
 	}
 	return dump_reader_fail(&loader->reader, item->offset,

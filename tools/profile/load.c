@@ -80,7 +80,7 @@ static void count_trace(struct loader *loader, const struct dump_record *record)
 	};
 	size_t count = 1;
 
-	if (record->number != 0)
+	if (record->number != 0 && record->number != UNKNOWN_TRACE)
 		frames[count++] = naming_trace(loader, record->number);
 	count_stack(loader, frames, count, STATE_TRACE);
 	loader->profile->gaps.trace_count++;

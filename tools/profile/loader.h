@@ -68,7 +68,7 @@ uint32_t naming_prototype(struct loader *loader, uint64_t address,
 uint32_t naming_lua(struct loader *loader, uint64_t id, uint64_t line,
                     uint8_t flags);
 uint32_t naming_trace(struct loader *loader, uint64_t number);
-uint32_t naming_marker(struct loader *loader, uint64_t marker, uint64_t count);
+uint32_t naming_marker(struct loader *loader, uint64_t marker);
 
 /* The old parser's names. 0: not printed. */
 uint32_t naming_compat_guest(struct loader *loader,

@@ -187,10 +187,10 @@ uint32_t naming_trace(struct loader *loader, uint64_t number)
 	                     name, bytes);
 }
 
-uint32_t naming_marker(struct loader *loader, uint64_t marker, uint64_t count)
+uint32_t naming_marker(struct loader *loader, uint64_t marker)
 {
 	char name[FRAME_NAME_BYTES];
-	size_t bytes = frame_marker_name(name, marker, count);
+	size_t bytes = frame_marker_name(name, marker, 0);
 
 	return profile_frame(loader->profile, FRAME_MARKER, 0, name, bytes);
 }

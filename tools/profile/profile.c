@@ -116,3 +116,21 @@ uint64_t profile_lost_count(const struct profile *profile)
 		count += profile->lost[i];
 	return count;
 }
+
+uint64_t profile_marked_count(const struct profile *profile)
+{
+	bool *marked = memory_zeroed(profile->node_count, sizeof(*marked));
+	uint64_t count = 0;
+
+	for (size_t i = 1; i < profile->node_count; i++) {
+		const struct profile_node *node = &profile->nodes[i];
+
+		marked[i] = marked[node->parent] ||
+		            profile->frames[node->frame].kind == FRAME_MARKER;
+		for (size_t state = 0; marked[i] && state < STATE_COUNT;
+		     state++)
+			count += node->samples[state];
+	}
+	free(marked);
+	return count;
+}

@@ -95,5 +95,7 @@ void profile_count(struct profile *profile, uint32_t node,
                    enum sample_state state);
 
 uint64_t profile_lost_count(const struct profile *profile);
+/* Samples with a marker: their stacks are not whole. */
+uint64_t profile_marked_count(const struct profile *profile);
 
 #endif
