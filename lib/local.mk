@@ -32,8 +32,14 @@ noinst_LTLIBRARIES += lib/libstream.la
 lib_libstream_la_SOURCES = lib/stream/sysprof_format.h \
 	lib/stream/codec.c lib/stream/codec.h \
 	lib/stream/sysprof_write.c lib/stream/sysprof_write.h \
+	lib/stream/extension_write.h lib/stream/memprof_format.h \
+	lib/stream/memprof_write.c lib/stream/memprof_write.h \
 	lib/stream/call_tree.c lib/stream/call_tree.h \
 	lib/stream/frame_name.c lib/stream/frame_name.h
+
+# The two stacks as one. Apart, since the single-step test takes it alone.
+noinst_LTLIBRARIES += lib/libwalk.la
+lib_libwalk_la_SOURCES = lib/walk_sig.c lib/walk_sig.h
 
 # Names of Lua functions, from their sources.
 noinst_LTLIBRARIES += lib/libnames.la
@@ -47,8 +53,7 @@ lib_libclock_la_SOURCES = lib/sample.h \
 	lib/clock.c lib/clock.h lib/clock_sig.c \
 	lib/ring.c lib/ring_sig.c lib/ring_sig.h
 lib_libsampler_la_SOURCES = lib/sampler_sig.c lib/sampler_sig.h \
-	lib/lua_symbols_sig.c lib/lua_symbols_sig.h \
-	lib/walk_sig.c lib/walk_sig.h
+	lib/lua_symbols_sig.c lib/lua_symbols_sig.h
 lib_libwriter_la_SOURCES = lib/writer.c lib/writer.h
 lib_libsession_la_SOURCES = lib/session.c lib/session.h lib/sysprof_api.c \
 	lib/misc_module.c
@@ -63,7 +68,7 @@ lib_libsession_la_SOURCES = lib/session.c lib/session.h lib/sysprof_api.c \
 lib_LTLIBRARIES += lib/libluajit-sysprof.la
 lib_libluajit_sysprof_la_SOURCES =
 lib_libluajit_sysprof_la_LIBADD = lib/libsession.la lib/libwriter.la \
-	lib/libsampler.la lib/libvm.la lib/libclock.la lib/libnames.la \
+	lib/libsampler.la lib/libwalk.la lib/libvm.la lib/libclock.la lib/libnames.la \
 	lib/libstream.la lib/libhost.la lib/libbase.la \
 	perfmap/libperfmap.la $(LIBELF_LIBS)
 lib_libluajit_sysprof_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \

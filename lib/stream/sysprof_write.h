@@ -40,8 +40,17 @@
 #define EXTENSION_STRING_BYTES_MAX 1024
 #define EXTENSION_BUFFER_BYTES     8192
 
+/* The headers of one kind of stream: sysprof's, or memprof's. */
+struct stream_kind {
+	const char *magic;
+	uint8_t version;
+	uint8_t new_proto, new_c, new_trace; /* symbols behind the table */
+	uint8_t end;
+};
+
 struct sysprof_encoder {
 	struct byte_output out;
+	const struct stream_kind *kind;
 	bool in_symtab; /* between _symtab_begin and _stream_begin */
 	uint64_t
 		last_time_ns; /* of the sample before, or the session's start */
