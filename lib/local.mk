@@ -68,8 +68,8 @@ lib_libsession_la_SOURCES = lib/session.c lib/session.h lib/sysprof_api.c \
 lib_LTLIBRARIES += lib/libluajit-sysprof.la
 lib_libluajit_sysprof_la_SOURCES =
 lib_libluajit_sysprof_la_LIBADD = lib/libsession.la lib/libwriter.la \
-	lib/libsampler.la lib/libwalk.la lib/libvm.la lib/libclock.la lib/libnames.la \
-	lib/libstream.la lib/libhost.la lib/libbase.la \
+	lib/libsampler.la lib/libwalk.la lib/libvm.la lib/libclock.la \
+	lib/libnames.la lib/libstream.la lib/libhost.la lib/libbase.la \
 	perfmap/libperfmap.la $(LIBELF_LIBS)
 lib_libluajit_sysprof_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-export-symbols $(srcdir)/lib/libluajit-sysprof.sym \

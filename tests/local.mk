@@ -82,3 +82,12 @@ EXTRA_DIST += tests/end-to-end/perf-probe.sh \
 	tests/end-to-end/perf-live/coroutines.lua \
 	tests/end-to-end/perf-live/recursion.lua \
 	tests/end-to-end/perf-live/strings.lua
+
+# A sample after every machine instruction. The stepper is a Lua module of the
+# tests alone; -rpath makes libtool build a shared object that nobody installs.
+check_LTLIBRARIES += tests/step/stepper.la
+tests_step_stepper_la_SOURCES = tests/step/stepper.c
+tests_step_stepper_la_LIBADD = lib/libwalk.la lib/libvm.la lib/libhost.la \
+	lib/libbase.la $(LIBELF_LIBS)
+tests_step_stepper_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version \
+	-rpath /nowhere
