@@ -8,13 +8,10 @@
  */
 #include "load_sig.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <ucontext.h>
 
-#include "lmisclib.h"
+#include "load_faults.h"
 
 extern const char load_code_start[], load_code_end[], load_failed[];
 
@@ -59,16 +56,13 @@ static greg_t *context_ip(void *context)
 #error "loads that cannot fault are not written for this CPU yet"
 #endif
 
-static pthread_mutex_t catch_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned int catch_count;
-/* Written before our handler is installed, read by it. */
-static struct sigaction previous_segv, previous_bus;
+struct sigaction load_previous_segv, load_previous_bus;
 
 /* Does what would have happened to the fault without us. */
 static void forward_fault(int signal, siginfo_t *info, void *context)
 {
 	const struct sigaction *previous =
-		signal == SIGSEGV ? &previous_segv : &previous_bus;
+		signal == SIGSEGV ? &load_previous_segv : &load_previous_bus;
 	struct sigaction action;
 
 	if (previous->sa_flags & SA_SIGINFO) {
@@ -89,7 +83,7 @@ static void forward_fault(int signal, siginfo_t *info, void *context)
 		raise(signal);
 }
 
-static void handle_fault(int signal, siginfo_t *info, void *context)
+void load_handle_fault(int signal, siginfo_t *info, void *context)
 {
 	greg_t *ip = context_ip(context);
 
@@ -99,69 +93,4 @@ static void handle_fault(int signal, siginfo_t *info, void *context)
 		return;
 	}
 	forward_fault(signal, info, context);
-}
-
-/* Puts our handler before the one of signal, keeping its mask and flags, so
- * that it finds the environment that it asked for. */
-static int catch_signal(int signal, struct sigaction *previous)
-{
-	struct sigaction action;
-
-	if (sigaction(signal, NULL, previous))
-		return -1;
-	action = *previous;
-	action.sa_sigaction = handle_fault;
-	action.sa_flags |= SA_SIGINFO;
-	/* A fault inside the previous handler must still reach ours. */
-	action.sa_flags &= ~(int)SA_RESETHAND;
-	return sigaction(signal, &action, NULL);
-}
-
-static bool is_ours(int signal)
-{
-	struct sigaction action;
-
-	return !sigaction(signal, NULL, &action) &&
-	       (action.sa_flags & SA_SIGINFO) &&
-	       action.sa_sigaction == handle_fault;
-}
-
-int load_faults_catch(struct error *error)
-{
-	int failed = 0;
-
-	pthread_mutex_lock(&catch_lock);
-	/* After a release that could not restore, ours is still in the chain:
-	 * installing it again would make it its own predecessor. */
-	if (catch_count++ == 0) {
-		if (!is_ours(SIGSEGV))
-			failed = catch_signal(SIGSEGV, &previous_segv);
-		if (!failed && !is_ours(SIGBUS))
-			failed = catch_signal(SIGBUS, &previous_bus);
-		if (failed)
-			catch_count--;
-	}
-	pthread_mutex_unlock(&catch_lock);
-	if (failed)
-		return error_set(error, PROFILE_ERRUSE, errno,
-		                 "cannot handle SIGSEGV and SIGBUS: %s",
-		                 strerror(errno));
-	return 0;
-}
-
-void load_faults_release(void)
-{
-	pthread_mutex_lock(&catch_lock);
-	if (--catch_count == 0) {
-		if (is_ours(SIGSEGV))
-			sigaction(SIGSEGV, &previous_segv, NULL);
-		if (is_ours(SIGBUS))
-			sigaction(SIGBUS, &previous_bus, NULL);
-	}
-	pthread_mutex_unlock(&catch_lock);
-}
-
-bool load_faults_caught(void)
-{
-	return is_ours(SIGSEGV) && is_ours(SIGBUS);
 }

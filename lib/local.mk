@@ -6,7 +6,7 @@ include_HEADERS += lib/lmisclib.h
 
 noinst_LTLIBRARIES += lib/libbase.la
 lib_libbase_la_SOURCES = lib/error.c lib/error.h \
-	lib/load_sig.c lib/load_sig.h
+	lib/load_faults.c lib/load_faults.h lib/load_sig.c lib/load_sig.h
 
 # The native stack.
 noinst_LTLIBRARIES += lib/libhost.la
@@ -15,12 +15,13 @@ lib_libhost_la_SOURCES = lib/host/cpu_x86_64.h \
 	lib/host/host_symbols.c lib/host/host_symbols.h \
 	lib/host/object_symbols.c lib/host/object_symbols.h \
 	lib/host/unwind_sig.h lib/host/unwind_x86_64_sig.c \
-	lib/host/unwind_table.c lib/host/unwind_table.h
+	lib/host/unwind_table.c lib/host/unwind_table.h \
+	lib/host/unwind_table_sig.c
 
 # Reading an unmodified LuaJIT.
 noinst_LTLIBRARIES += lib/libvm.la
 lib_libvm_la_SOURCES = lib/vm/check.c lib/vm/check.h \
-	lib/vm/code.c lib/vm/code.h lib/vm/fast_names.c \
+	lib/vm/code.c lib/vm/code.h lib/vm/code_sig.c lib/vm/fast_names.c \
 	lib/vm/guest_sig.c lib/vm/guest_sig.h \
 	lib/vm/layout.c lib/vm/layout.h \
 	lib/vm/object_sig.c lib/vm/object_sig.h \
@@ -52,8 +53,9 @@ noinst_LTLIBRARIES += lib/libclock.la lib/libsampler.la lib/libwriter.la \
 lib_libclock_la_SOURCES = lib/sample.h \
 	lib/clock.c lib/clock.h lib/clock_sig.c \
 	lib/ring.c lib/ring_sig.c lib/ring_sig.h
-lib_libsampler_la_SOURCES = lib/sampler_sig.c lib/sampler_sig.h \
-	lib/lua_symbols_sig.c lib/lua_symbols_sig.h
+lib_libsampler_la_SOURCES = lib/sampler.c lib/sampler_sig.c \
+	lib/sampler_sig.h lib/sampler_state.h \
+	lib/lua_symbols.c lib/lua_symbols_sig.c lib/lua_symbols_sig.h
 lib_libwriter_la_SOURCES = lib/writer.c lib/writer.h
 lib_libsession_la_SOURCES = lib/session.c lib/session.h lib/sysprof_api.c \
 	lib/misc_module.c

@@ -1,38 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Lua symbols. Runs in the signal handler, but for open and close.
+ * Lua symbols. Runs in the signal handler.
  */
 #include "lua_symbols_sig.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/mman.h>
-
-#include "lmisclib.h"
-
-/* Powers of two. A program with more live prototypes in its samples than three
- * quarters of the first is not known; traces only repeat their record. */
-#define PROTOTYPES_MAX (1 << 16)
-#define TRACES_MAX     (1 << 12)
-
 /* A chunk name is a path, or the source text of the chunk. */
 #define CHUNK_NAME_BYTES_MAX 1024
-
-struct known_trace {
-	uint64_t start_pc;
-	uint32_t number;
-	uint32_t lua_symbol;
-};
-
-struct lua_symbols {
-	const struct vm *vm;
-	struct ring *ring;
-	struct address_arena *arena;
-	uint32_t prototype_count;
-	uint32_t last_id;
-	struct known_prototype prototypes[PROTOTYPES_MAX];
-	struct known_trace traces[TRACES_MAX];
-};
 
 /* What identifies a prototype beyond its address. */
 struct prototype_contents {
@@ -43,33 +16,6 @@ struct prototype_contents {
 	uint32_t line_count;
 	uint32_t bytecode_count;
 };
-
-struct lua_symbols *lua_symbols_open(const struct vm *vm, struct ring *ring,
-                                     struct address_arena *arena,
-                                     struct error *error)
-{
-	/* Touched only as far as it is used. */
-	struct lua_symbols *symbols =
-		mmap(NULL, sizeof(*symbols), PROT_READ | PROT_WRITE,
-	             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (symbols == MAP_FAILED) {
-		error_set(error, PROFILE_ERRMEM, errno,
-		          "out of memory for the table of Lua functions: %s",
-		          strerror(errno));
-		return NULL;
-	}
-	symbols->vm = vm;
-	symbols->ring = ring;
-	symbols->arena = arena;
-	return symbols;
-}
-
-void lua_symbols_close(struct lua_symbols *symbols)
-{
-	if (symbols)
-		munmap(symbols, sizeof(*symbols));
-}
 
 static bool read_contents(const struct vm *vm, uint64_t prototype,
                           struct prototype_contents *contents)

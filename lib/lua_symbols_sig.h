@@ -17,7 +17,10 @@
 #include "vm/vm.h"
 #include "../perfmap/arena_sig.h"
 
-struct lua_symbols; /* lua_symbols_sig.c */
+/* Powers of two. A program with more live prototypes in its samples than three
+ * quarters of the first is not known; traces only repeat their record. */
+#define PROTOTYPES_MAX (1 << 16)
+#define TRACES_MAX     (1 << 12)
 
 struct known_prototype {
 	uint64_t prototype;     /* address, 0: free */
@@ -27,6 +30,22 @@ struct known_prototype {
 	uint32_t first_line;
 	uint32_t line_count;
 	uint32_t unused;
+};
+
+struct known_trace {
+	uint64_t start_pc;
+	uint32_t number;
+	uint32_t lua_symbol;
+};
+
+struct lua_symbols {
+	const struct vm *vm;
+	struct ring *ring;
+	struct address_arena *arena;
+	uint32_t prototype_count;
+	uint32_t last_id;
+	struct known_prototype prototypes[PROTOTYPES_MAX];
+	struct known_trace traces[TRACES_MAX];
 };
 
 enum symbol_result {

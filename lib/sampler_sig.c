@@ -1,34 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * Sampler: the SIGPROF handler and what it works on. All but open, attach and
- * close runs in the signal handler, on the thread that is sampled.
+ * Sampler: the SIGPROF handler, on the thread that is sampled. It writes only
+ * to its sampler and leaves errno alone.
  */
-#include "sampler_sig.h"
+#include "sampler_state.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "host/unwind_table.h"
-#include "load_sig.h"
-#include "lua_symbols_sig.h"
-#include "sample.h"
-#include "walk_sig.h"
-#include "../perfmap/beacon_sig.h"
-
-/* Half a second of 10 kHz with deep stacks; the writer wakes far earlier. */
-#define RING_BYTES (4u << 20)
-
-/* Of a stack with more frames, so many of the leaf's side are kept; the rest
- * of the room is for the root's side and one marker between. */
-#define FRAMES_HEAD 384
-#define FRAMES_TAIL (SAMPLE_FRAMES_MAX - FRAMES_HEAD - 1)
-
-/* perf reads 127 addresses unless it is asked for more. */
-#define BEACON_ADDRESSES_MAX SAMPLE_FRAMES_MAX
 
 /* Ranges of the arena for library functions and markers: one each. */
 #define ARENA_SMALL_RANGE_BYTES 16
@@ -36,41 +18,6 @@
 /* The documented contract of custom backtracers: frames up to this number are
  * taken for the profiler's own. */
 #define BACKTRACER_SKIPPED_FRAMES 6
-
-/* The frames of a sample while it is taken: the first FRAMES_HEAD in place,
- * behind them a ring of the last ones until finish_frames() puts it in order.
- * An address beside each frame stands for it in perf. */
-struct frame_list {
-	struct frame frames[SAMPLE_FRAMES_MAX];
-	uint64_t addresses[SAMPLE_FRAMES_MAX];
-	struct frame tail_frames[FRAMES_TAIL];
-	uint64_t tail_addresses[FRAMES_TAIL];
-	uint32_t count; /* frames offered */
-	bool has_guest;
-	struct guest_frame top; /* innermost guest frame, if has_guest */
-};
-
-struct sampler {
-	struct sampler_options options;
-	uint32_t thread_id;
-	/* Set from any thread, seen by the next handler. */
-	_Atomic bool disabled;
-	_Atomic bool in_handler;
-
-	/* Written by the handler, read by anybody. */
-	_Atomic uint64_t by_state[STATE_COUNT];
-	_Atomic uint64_t lost[LOST_COUNT];
-	_Atomic uint64_t markers[MARKER_COUNT];
-
-	/* The handler's own. */
-	struct ring ring;
-	struct lua_symbols *symbols; /* NULL in mode D */
-	struct walk walk;
-	struct frame_list list;
-	uint32_t markers_seen;       /* by this sample: a bit for each marker */
-	bool ring_full;              /* this sample lacked room for a symbol */
-	struct beacon_chain *beacon; /* NULL: perf is off */
-};
 
 /*
  * The one thing that the handler finds by itself: the sampler of its thread.
@@ -80,9 +27,19 @@ struct sampler {
 static __thread struct sampler *own_sampler
 	__attribute__((tls_model("initial-exec")));
 
-/* Signals on threads without a sampler: the process timer does not care which
- * thread it interrupts. Since the last sampler_open(). */
-static _Atomic uint64_t foreign_count;
+_Atomic uint64_t sampler_foreign_count;
+
+struct sampler *sampler_own(void)
+{
+	return own_sampler;
+}
+
+void sampler_set_own(struct sampler *sampler)
+{
+	/* The handler runs on this thread: it sees the old or the new one. */
+	*(struct sampler *volatile *)&own_sampler = sampler;
+	atomic_signal_fence(memory_order_seq_cst);
+}
 
 static void count(_Atomic uint64_t *counter)
 {
@@ -91,137 +48,6 @@ static void count(_Atomic uint64_t *counter)
 		atomic_load_explicit(counter, memory_order_relaxed) + 1,
 		memory_order_relaxed);
 }
-
-/* --- outside the handler -------------------------------------------------- */
-
-static void *map_memory(size_t bytes, struct error *error)
-{
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-	                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (memory != MAP_FAILED)
-		return memory;
-	error_set(error, PROFILE_ERRMEM, errno,
-	          "out of memory for the sampler: %s", strerror(errno));
-	return NULL;
-}
-
-static size_t beacon_bytes(void)
-{
-	return sizeof(struct beacon_chain) +
-	       BEACON_ADDRESSES_MAX * sizeof(struct beacon_link);
-}
-
-static int open_recording(struct sampler *sampler, struct error *error)
-{
-	const struct sampler_options *options = &sampler->options;
-
-	if (options->mode == LUAM_SYSPROF_DEFAULT)
-		return 0;
-	if (ring_open(&sampler->ring, RING_BYTES, error))
-		return -1;
-	sampler->symbols = lua_symbols_open(options->vm, &sampler->ring,
-	                                    options->arena, error);
-	if (!sampler->symbols)
-		return -1;
-	if (!options->arena)
-		return 0;
-	sampler->beacon = map_memory(beacon_bytes(), error);
-	if (!sampler->beacon)
-		return -1;
-	sampler->beacon->capacity = BEACON_ADDRESSES_MAX;
-	return 0;
-}
-
-struct sampler *sampler_open(const struct sampler_options *options,
-                             struct error *error)
-{
-	struct sampler *sampler = map_memory(sizeof(*sampler), error);
-
-	if (!sampler)
-		return NULL;
-	sampler->options = *options;
-	sampler->thread_id = (uint32_t)gettid();
-	if (load_faults_catch(error)) {
-		munmap(sampler, sizeof(*sampler));
-		return NULL;
-	}
-	if (open_recording(sampler, error)) {
-		sampler_close(sampler);
-		return NULL;
-	}
-	atomic_store(&foreign_count, 0);
-	return sampler;
-}
-
-void sampler_attach(struct sampler *sampler)
-{
-	/* The handler runs on this thread: it sees the old or the new one. */
-	*(struct sampler *volatile *)&own_sampler = sampler;
-	atomic_signal_fence(memory_order_seq_cst);
-}
-
-void sampler_disable(struct sampler *sampler)
-{
-	atomic_store(&sampler->disabled, true);
-}
-
-/* Until a handler that is under way on the sampled thread has returned. */
-static void wait_for_handler(struct sampler *sampler)
-{
-	static const struct timespec pause = {.tv_nsec = 10000};
-
-	while (atomic_load(&sampler->in_handler))
-		nanosleep(&pause, NULL);
-}
-
-void sampler_close(struct sampler *sampler)
-{
-	bool own_thread = sampler->thread_id == (uint32_t)gettid();
-
-	sampler_disable(sampler);
-	if (own_thread && own_sampler == sampler)
-		sampler_attach(NULL);
-	if (!own_thread)
-		wait_for_handler(sampler);
-	if (sampler->beacon)
-		munmap(sampler->beacon, beacon_bytes());
-	lua_symbols_close(sampler->symbols);
-	if (sampler->ring.bytes)
-		ring_close(&sampler->ring);
-	load_faults_release();
-	/* Another thread's pointer to it cannot be taken away: it stays there,
-	 * disabled, for a late signal to find. */
-	if (own_thread)
-		munmap(sampler, sizeof(*sampler));
-}
-
-struct ring *sampler_ring(struct sampler *sampler)
-{
-	return sampler->ring.bytes ? &sampler->ring : NULL;
-}
-
-void sampler_read_counters(const struct sampler *sampler,
-                           struct sampler_counters *counters)
-{
-	size_t i;
-
-	memset(counters, 0, sizeof(*counters));
-	for (i = 0; i < STATE_COUNT; i++) {
-		counters->by_state[i] = atomic_load_explicit(
-			&sampler->by_state[i], memory_order_relaxed);
-		counters->samples += counters->by_state[i];
-	}
-	for (i = 0; i < LOST_COUNT; i++)
-		counters->lost[i] = atomic_load_explicit(&sampler->lost[i],
-		                                         memory_order_relaxed);
-	counters->lost[LOST_FOREIGN_THREAD] = atomic_load(&foreign_count);
-	for (i = 0; i < MARKER_COUNT; i++)
-		counters->markers[i] = atomic_load_explicit(
-			&sampler->markers[i], memory_order_relaxed);
-}
-
-/* --- inside the handler --------------------------------------------------- */
 
 static void append(struct frame_list *list, const struct frame *frame,
                    uint64_t address)
@@ -496,7 +322,8 @@ static void take_sample(struct sampler *sampler, const ucontext_t *context)
 
 static void handle_own(struct sampler *sampler, const ucontext_t *context)
 {
-	if (sigismember(&context->uc_sigmask, SIGSEGV) == 1) {
+	/* sigismember() is safe, but a call; the mask's first word has it. */
+	if (context->uc_sigmask.__val[0] & (1ul << (SIGSEGV - 1))) {
 		count(&sampler->lost[LOST_FAULTS_BLOCKED]);
 		return;
 	}
@@ -510,7 +337,7 @@ void sampler_handle_signal(int signal, siginfo_t *info, void *context)
 
 	(void)signal;
 	if (!sampler) {
-		atomic_fetch_add_explicit(&foreign_count, 1,
+		atomic_fetch_add_explicit(&sampler_foreign_count, 1,
 		                          memory_order_relaxed);
 		return;
 	}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Unwind tables: collects the loaded objects, decodes each once, publishes
- * the sorted set. The look-ups at the end run in the signal handler; all else
- * allocates and must not.
+ * the sorted set. Not for the signal handler: it allocates.
  */
 #include "unwind_table.h"
 
@@ -10,7 +9,6 @@
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +16,6 @@
 #include "../lmisclib.h"
 
 static pthread_mutex_t refresh_lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic(struct unwind_tables *) published;
 /* The loader's counters at the last refresh: equal means nothing changed. */
 static unsigned long long loader_adds, loader_subs;
 
@@ -189,7 +186,7 @@ static void free_tables(struct unwind_tables *tables,
 
 static int refresh_locked(struct error *error)
 {
-	struct unwind_tables *previous = atomic_load(&published);
+	struct unwind_tables *previous = atomic_load(&unwind_tables_published);
 	struct collection collection = {.previous = previous};
 
 	dl_iterate_phdr(collect_object, &collection);
@@ -204,7 +201,7 @@ static int refresh_locked(struct error *error)
 		                 "stack cannot be unwound");
 	qsort(collection.tables->objects, collection.tables->object_count,
 	      sizeof(collection.tables->objects[0]), compare_objects);
-	atomic_store(&published, collection.tables);
+	atomic_store(&unwind_tables_published, collection.tables);
 	free_tables(previous, collection.tables);
 	loader_adds = collection.adds;
 	loader_subs = collection.subs;
@@ -229,111 +226,10 @@ int unwind_tables_refresh(struct error *error)
 	int result = 0;
 
 	pthread_mutex_lock(&refresh_lock);
-	if (atomic_load(&published))
+	if (atomic_load(&unwind_tables_published))
 		dl_iterate_phdr(read_loader_counters, &changed);
 	if (changed)
 		result = refresh_locked(error);
 	pthread_mutex_unlock(&refresh_lock);
 	return result;
-}
-
-const struct unwind_tables *unwind_tables_current(void)
-{
-	return atomic_load_explicit(&published, memory_order_acquire);
-}
-
-static const struct unwind_object *
-find_object(const struct unwind_tables *tables, uint64_t address)
-{
-	size_t low = 0, high = tables->object_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (tables->objects[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || address >= tables->objects[low - 1].end)
-		return NULL;
-	return &tables->objects[low - 1];
-}
-
-const struct unwind_row *unwind_find_row(const struct unwind_tables *tables,
-                                         uint64_t address,
-                                         const struct unwind_object **object)
-{
-	const struct unwind_object *found = find_object(tables, address);
-	size_t low = 0, high;
-	uint32_t ip;
-
-	if (!found)
-		return NULL;
-	ip = (uint32_t)(address - found->start);
-	high = found->row_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (found->rows[middle].ip <= ip)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
-		return NULL;
-	if (object)
-		*object = found;
-	return &found->rows[low - 1];
-}
-
-void unwind_cache_begin(struct unwind_cache *cache,
-                        const struct unwind_tables *tables)
-{
-	if (cache->tables == tables)
-		return;
-	memset(cache->entries, 0, sizeof(cache->entries));
-	cache->tables = tables;
-}
-
-const struct unwind_row *unwind_cache_find(struct unwind_cache *cache,
-                                           uint64_t address)
-{
-	struct unwind_cache_entry *entry =
-		&cache->entries[(address ^ address >> 10) % UNWIND_CACHE_ROWS];
-	const struct unwind_row *row;
-
-	if (entry->address == address)
-		return entry->row;
-	row = unwind_find_row(cache->tables, address, NULL);
-	if (row && (row->flags & UNWIND_NO_RULE))
-		row = NULL;
-	entry->address = address;
-	entry->row = row;
-	return row;
-}
-
-bool unwind_find_function(uint64_t address, uint64_t *start, uint64_t *end)
-{
-	const struct unwind_tables *tables = unwind_tables_current();
-	const struct unwind_object *object;
-	const struct unwind_row *first, *last, *next;
-
-	if (!tables)
-		return false;
-	first = unwind_find_row(tables, address, &object);
-	if (!first)
-		return false;
-	next = first + 1;
-	while (first > object->rows && !(first->flags & UNWIND_FUNCTION))
-		first--;
-	/* A gap between functions is one row without a rule. */
-	if ((first->flags & UNWIND_NO_RULE) && next[-1].flags & UNWIND_FUNCTION)
-		return false;
-	last = object->rows + object->row_count;
-	while (next < last && !(next->flags & UNWIND_FUNCTION))
-		next++;
-	*start = object->start + first->ip;
-	*end = next < last ? object->start + next->ip : object->end;
-	return true;
 }

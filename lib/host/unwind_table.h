@@ -10,6 +10,7 @@
 #ifndef HOST_UNWIND_TABLE_H
 #define HOST_UNWIND_TABLE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -58,6 +59,9 @@ struct unwind_tables {
 
 /* Decodes what is not decoded yet and publishes the set. */
 int unwind_tables_refresh(struct error *error);
+
+/* Written by unwind_tables_refresh() only. */
+extern _Atomic(struct unwind_tables *) unwind_tables_published;
 
 /* The published set; NULL before the first refresh. Async-signal-safe, as
  * are the two look-ups. */

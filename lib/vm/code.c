@@ -21,12 +21,11 @@
 #define VM_CODE_BYTES_MIN 10000
 
 /* push rbx, r15, r14; sub rsp, 40: behind the optional push rbp. */
-static const uint8_t prologue_bytes[] = {0x53, 0x41, 0x57, 0x41, 0x56,
-                                         0x48, 0x83, 0xec, 0x28};
+static const uint8_t prologue_bytes[VM_PROLOGUE_BYTES] = {
+	0x53, 0x41, 0x57, 0x41, 0x56, 0x48, 0x83, 0xec, 0x28};
 /* add rsp, 40; pop r14, r15, rbx, rbp; ret */
-static const uint8_t epilogue_bytes[] = {0x48, 0x83, 0xc4, 0x28, 0x41, 0x5e,
-                                         0x41, 0x5f, 0x5b, 0x5d, 0xc3};
-#define PUSH_RBP 0x55
+static const uint8_t epilogue_bytes[VM_EPILOGUE_BYTES] = {
+	0x48, 0x83, 0xc4, 0x28, 0x41, 0x5e, 0x41, 0x5f, 0x5b, 0x5d, 0xc3};
 
 struct known_code {
 	struct vm_code code;
@@ -170,47 +169,4 @@ const struct vm_code *vm_code_find(uint64_t address, struct error *error)
 	}
 	pthread_mutex_unlock(&known_lock);
 	return found ? &found->code : NULL;
-}
-
-/* Bytes on the stack, return address included, at an offset into the shared
- * part of the prologues: push rbp is done, rbx, r15, r14 follow. */
-static int prologue_distance(uint64_t offset)
-{
-	if (offset == 0)
-		return 16;
-	if (offset < 3)
-		return 24;
-	return offset < 5 ? 32 : 40;
-}
-
-static int epilogue_distance(uint64_t offset)
-{
-	if (offset <= 4)
-		return 40;
-	if (offset <= 6)
-		return 32;
-	if (offset <= 8)
-		return 24;
-	return offset == 9 ? 16 : 8;
-}
-
-int vm_code_frame_edge(const struct vm_code *code, uint64_t ip)
-{
-	size_t i;
-
-	for (i = 0; i < code->prologue_count; i++) {
-		uint64_t prologue = code->prologues[i];
-
-		if (ip == prologue - 1 && *(const uint8_t *)ip == PUSH_RBP)
-			return 8;
-		if (ip >= prologue && ip < prologue + sizeof(prologue_bytes))
-			return prologue_distance(ip - prologue);
-	}
-	for (i = 0; i < code->epilogue_count; i++) {
-		uint64_t offset = ip - code->epilogues[i];
-
-		if (offset > 0 && offset < sizeof(epilogue_bytes))
-			return epilogue_distance(offset);
-	}
-	return 0;
 }

@@ -14,6 +14,11 @@
 #define VM_PROLOGUES_MAX 16
 #define VM_EPILOGUES_MAX 8
 
+/* Machine code from the first to behind the last instruction of a prologue
+ * (without its push rbp, which not all have) and of an epilogue. */
+#define VM_PROLOGUE_BYTES 9
+#define VM_EPILOGUE_BYTES 11
+
 struct vm_code {
 	/* Interpreter, fast functions, entry and exit code: one function to
 	 * the unwind tables, with one rule for all of it. */

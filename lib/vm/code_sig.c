@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Where the VM's own code builds and leaves its C frame. Runs in the signal
+ * handler.
+ */
+#include "code.h"
+
+#define PUSH_RBP 0x55
+
+/* Bytes on the stack, return address included, at an offset into the shared
+ * part of the prologues: push rbp is done, rbx, r15, r14 follow. */
+static int prologue_distance(uint64_t offset)
+{
+	if (offset == 0)
+		return 16;
+	if (offset < 3)
+		return 24;
+	return offset < 5 ? 32 : 40;
+}
+
+static int epilogue_distance(uint64_t offset)
+{
+	if (offset <= 4)
+		return 40;
+	if (offset <= 6)
+		return 32;
+	if (offset <= 8)
+		return 24;
+	return offset == 9 ? 16 : 8;
+}
+
+int vm_code_frame_edge(const struct vm_code *code, uint64_t ip)
+{
+	size_t i;
+
+	for (i = 0; i < code->prologue_count; i++) {
+		uint64_t prologue = code->prologues[i];
+
+		if (ip == prologue - 1 && *(const uint8_t *)ip == PUSH_RBP)
+			return 8;
+		if (ip >= prologue && ip < prologue + VM_PROLOGUE_BYTES)
+			return prologue_distance(ip - prologue);
+	}
+	for (i = 0; i < code->epilogue_count; i++) {
+		uint64_t offset = ip - code->epilogues[i];
+
+		if (offset > 0 && offset < VM_EPILOGUE_BYTES)
+			return epilogue_distance(offset);
+	}
+	return 0;
+}
