@@ -197,6 +197,53 @@ static void improve(struct base_choice *best, const struct vm_layout *layout,
 		*best = choice;
 }
 
+/* Where the function goes on that the continuation frame above has interrupted.
+ * *continuation: what is to be done with the result. */
+static bool read_continuation(const struct vm_layout *layout, uint64_t frame,
+                              uint64_t *continuation, uint64_t *pc)
+{
+	uint64_t word;
+
+	*pc = 0;
+	if (layout->gc64)
+		return load_u64(frame - 16, pc) &&
+		       load_u64(frame - 24, continuation);
+	if (!load_u64(frame - 8, &word))
+		return false;
+	*continuation = (uint32_t)word;
+	*pc = word >> 32;
+	return true;
+}
+
+/* While a function is entered from C, returns there or calls a metamethod, the
+ * PC register holds how its frame is linked. Finds the PC by that; 0 if it
+ * cannot be told, as where one of several return instructions is executed. */
+static uint64_t find_lost_pc(const struct guest_walk *walk,
+                             const struct vm_frame *vm_frame, uint64_t frame)
+{
+	const struct vm_layout *layout = walk->vm->layout;
+	struct lua_function function;
+	struct lua_frame contents;
+	uint64_t continuation, pc;
+	uint32_t position;
+
+	if (!lua_frame_read(layout, frame, &contents) ||
+	    !lua_function_read(layout, contents.function, &function) ||
+	    function.id != FUNCTION_LUA)
+		return 0;
+	if (vm_frame->rbx < FRAME_DISTANCE_MAX &&
+	    read_continuation(layout,
+	                      frame + (vm_frame->rbx & ~UINT64_C(7)),
+	                      &continuation, &pc) &&
+	    prototype_position(layout, function.prototype, pc, &position))
+		return pc;
+	if ((vm_frame->rbx ^ contents.link) & ~UINT64_C(7))
+		return 0;
+	if (vm_frame->rbp == contents.function)
+		return function.prototype + layout->object.prototype.bytes;
+	return trace_find_return(walk->vm, function.prototype);
+}
+
 /* Finds frame and PC where the interpreter or C code called by it runs. */
 static bool start_in_interpreter(struct guest_walk *walk,
                                  const struct vm_frame *vm_frame,
@@ -219,6 +266,8 @@ static bool start_in_interpreter(struct guest_walk *walk,
 	}
 	walk->frame = best.frame;
 	walk->pc = best.pc;
+	if (running && best.score % BASE_REGISTER == BASE_POSSIBLE)
+		walk->pc = find_lost_pc(walk, vm_frame, best.frame);
 	return best.score != BASE_WRONG;
 }
 
@@ -453,17 +502,10 @@ static enum guest_result start_coroutine(struct guest_walk *walk, size_t index,
  * that the interrupted function goes on at. */
 static bool is_ffi_callback(const struct guest_walk *walk, uint64_t *pc)
 {
-	uint64_t continuation, word;
+	uint64_t continuation;
 
-	*pc = 0;
-	if (!walk->vm->layout->gc64) {
-		if (!load_u64(walk->frame - 8, &word))
-			return false;
-		*pc = word >> 32;
-		return (uint32_t)word == CONTINUATION_FFI_CALLBACK;
-	}
-	return load_u64(walk->frame - 16, pc) &&
-	       load_u64(walk->frame - 24, &continuation) &&
+	return read_continuation(walk->vm->layout, walk->frame, &continuation,
+	                         pc) &&
 	       continuation == CONTINUATION_FFI_CALLBACK;
 }
 

@@ -95,6 +95,9 @@ extern const size_t vm_layout_count;
 #define BYTECODE_BYTES 4
 #define BYTECODE_CALLM 65
 #define BYTECODE_ITERN 70
+#define BYTECODE_RETM  73
+#define BYTECODE_RET1  76
+#define BYTECODE_JLOOP 87
 
 /* FUNCC, "call a C function", of a layout. */
 static inline uint8_t bytecode_funcc(const struct vm_layout *layout)

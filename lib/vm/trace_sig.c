@@ -24,6 +24,9 @@
 /* Constants of a trace that are looked through for a prototype. */
 #define TRACE_CONSTANTS_MAX 512
 
+/* Instructions that are looked through for a return. */
+#define RETURN_SEARCH_MAX 1000
+
 static uint64_t jit_state(const struct vm *vm)
 {
 	return vm->global_state - vm->layout->gg_global + vm->layout->gg_jit;
@@ -125,6 +128,48 @@ bool trace_read_start(const struct vm *vm, uint64_t trace,
 		start->line =
 			prototype_line(layout, start->prototype, position);
 	return true;
+}
+
+/* A return instruction that a trace starts at is replaced by a jump to the
+ * trace, which keeps the original. */
+static bool is_return(const struct vm *vm, uint32_t instruction)
+{
+	uint64_t trace;
+
+	if ((instruction & 0xff) == BYTECODE_JLOOP) {
+		trace = trace_object(vm, instruction >> 16);
+		if (!trace ||
+		    !load_u32(trace + vm->layout->trace.start_instruction,
+		              &instruction))
+			return false;
+	}
+	instruction &= 0xff;
+	return instruction >= BYTECODE_RETM && instruction <= BYTECODE_RET1;
+}
+
+uint64_t trace_find_return(const struct vm *vm, uint64_t prototype)
+{
+	const struct vm_layout *layout = vm->layout;
+	uint64_t start = prototype + layout->object.prototype.bytes;
+	uint32_t count, position, instruction, line, found_line = 0;
+	uint64_t found = 0;
+
+	if (!load_u32(prototype + layout->object.prototype.bytecode_count,
+	              &count) ||
+	    count > RETURN_SEARCH_MAX)
+		return 0;
+	for (position = 1; position < count; position++) {
+		if (!load_u32(start + UINT64_C(4) * position, &instruction))
+			return 0;
+		if (!is_return(vm, instruction))
+			continue;
+		line = prototype_line(layout, prototype, position);
+		if (found && line != found_line)
+			return 0;
+		found = start + UINT64_C(4) * (position + 1);
+		found_line = line;
+	}
+	return found;
 }
 
 bool trace_snapshot_at(const struct vm *vm, uint64_t trace, uint64_t address,

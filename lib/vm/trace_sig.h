@@ -31,6 +31,10 @@ struct trace_start {
 bool trace_read_start(const struct vm *vm, uint64_t trace,
                       struct trace_start *start);
 
+/* PC of a prototype's return instruction: behind it. 0 if several of them are
+ * on different lines, or the function is too long to look. */
+uint64_t trace_find_return(const struct vm *vm, uint64_t prototype);
+
 /* Number of the snapshot in force at a machine code address. */
 bool trace_snapshot_at(const struct vm *vm, uint64_t trace, uint64_t address,
                        uint32_t *snapshot);

@@ -22,6 +22,8 @@
 #define RESYNC_STACK_BYTES_MAX (1 << 20)
 #define RESYNC_COUNT_MAX       8
 
+/* What traces take of the stack below the C frame, at least. */
+#define TRACE_FRAME_BYTES 16
 /* Two more registers that a trace saves, from the C frame's address. */
 #define TRACE_R12 0
 #define TRACE_R13 (-8)
@@ -219,6 +221,20 @@ static bool trace_exits(const struct vm_chain *chain)
 	       jit_base;
 }
 
+/* The interpreter makes room for two registers just before it jumps into a
+ * trace; base and PC are still in theirs. */
+static bool enters_trace(const struct vm_chain *chain)
+{
+	uint64_t jit_base;
+
+	return chain->vmstate == ~VMSTATE_INTERP &&
+	       load_reference(chain->vm->layout,
+	                      chain->vm->global_state +
+	                              chain->vm->layout->global.jit_base,
+	                      &jit_base) &&
+	       jit_base && jit_base == chain->rdx;
+}
+
 static enum vm_step step_vm_code(struct vm_chain *chain,
                                  struct cpu_registers *registers, bool exact,
                                  struct vm_frame *frame)
@@ -236,6 +252,10 @@ static enum vm_step step_vm_code(struct vm_chain *chain,
 	     frame->cframe += 8)
 		if (check_cframe(chain, frame->cframe, &frame->thread))
 			return finish_frame(chain, registers, frame);
+	frame->cframe = registers->sp + TRACE_FRAME_BYTES;
+	if (exact && enters_trace(chain) &&
+	    check_cframe(chain, frame->cframe, &frame->thread))
+		return finish_frame(chain, registers, frame);
 	if (is_foreign_cframe(chain->vm, registers->sp))
 		return VM_STEP_NOT_OURS;
 	/* A helper such as floor, called from C or from a trace. */

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Who runs in the VM now; see running.h. On the VM's thread.
+ *
+ * The VM has stored base and PC before it calls its allocator, so the innermost
+ * frame needs no search. What a PC, or a return address in a trace, stands for
+ * is remembered for as long as the objects live that it was read from.
+ */
+#include "running.h"
+
+#include <string.h>
+
+#include "object_sig.h"
+#include "trace_sig.h"
+#include "vm_frame_sig.h"
+
+/* lua_State.cframe carries flags in its low bits. */
+#define CFRAME_MASK (~UINT64_C(3))
+
+/* What a root trace pushes between the VM's C frame and its own. */
+#define TRACE_FRAME_BYTES 16
+
+/* Library functions that call library functions (pcall of string.rep). */
+#define LIBRARY_FRAMES_MAX 16
+
+#define PLACES (1u << 12)
+#define MARKS  (1u << 12)
+
+/* Open addressing, at most half full. */
+#define WATCHED       (1u << 13)
+#define WATCHED_LIMIT (WATCHED / 2)
+
+/* A bytecode position, or a return address in a trace. */
+struct place {
+	uint64_t address;
+	uint64_t owner; /* the prototype or trace that it lies in */
+	uint64_t prototype;
+	uint32_t line;       /* 0: not known */
+	uint32_t generation; /* another one: no longer true */
+};
+
+struct mark {
+	uint64_t address; /* of the prototype or trace */
+	uint32_t value;   /* the caller's */
+	uint32_t generation;
+};
+
+struct running_cache {
+	uint32_t generation; /* of places and marks that are true, from 1 */
+	uint32_t watched_count;
+	uint64_t thread; /* known to be a lua_State of the VM */
+	struct place places[PLACES];
+	struct mark marks[MARKS];
+	uint64_t watched[WATCHED]; /* objects that places and marks rely on */
+};
+
+size_t running_cache_bytes(void)
+{
+	return sizeof(struct running_cache);
+}
+
+/* ---- what is remembered ---------------------------------------------------- */
+
+static size_t hash(uint64_t address)
+{
+	return (size_t)((address * UINT64_C(0x9e3779b97f4a7c15)) >> 40);
+}
+
+static void forget_all(struct running_cache *cache)
+{
+	cache->generation++;
+	cache->thread = 0;
+	cache->watched_count = 0;
+	memset(cache->watched, 0, sizeof(cache->watched));
+}
+
+/* The slot of the address, or the free one where it belongs. */
+static uint64_t *watched_slot(struct running_cache *cache, uint64_t address)
+{
+	size_t i = hash(address) % WATCHED;
+
+	while (cache->watched[i] && cache->watched[i] != address)
+		i = (i + 1) % WATCHED;
+	return &cache->watched[i];
+}
+
+static void watch(struct running_cache *cache, uint64_t address)
+{
+	uint64_t *slot = watched_slot(cache, address);
+
+	if (*slot == address)
+		return;
+	if (cache->watched_count == WATCHED_LIMIT) {
+		forget_all(cache);
+		slot = watched_slot(cache, address);
+	}
+	*slot = address;
+	cache->watched_count++;
+}
+
+void running_forget(struct running_cache *cache, uint64_t address)
+{
+	if (*watched_slot(cache, address) == address)
+		forget_all(cache);
+}
+
+static uint32_t *find_mark(struct running_cache *cache, uint64_t address)
+{
+	struct mark *mark = &cache->marks[hash(address) % MARKS];
+
+	if (mark->address != address || mark->generation != cache->generation) {
+		watch(cache, address);
+		*mark = (struct mark){address, 0, cache->generation};
+	}
+	return &mark->value;
+}
+
+/* ---- bytecode -------------------------------------------------------------- */
+
+/* Fills *running with the Lua function that executes the instruction before pc.
+ * False if that is not in its bytecode, or has no line. */
+static bool use_bytecode(struct running_cache *cache, const struct vm *vm,
+                         uint64_t prototype, uint64_t pc,
+                         struct running *running)
+{
+	struct place *place = &cache->places[hash(pc) % PLACES];
+	uint32_t position;
+
+	if (place->address != pc || place->owner != prototype ||
+	    place->generation != cache->generation) {
+		if (!prototype_position(vm->layout, prototype, pc, &position))
+			return false;
+		watch(cache, prototype);
+		*place = (struct place){
+			.address = pc,
+			.owner = prototype,
+			.prototype = prototype,
+			.line = prototype_line(vm->layout, prototype, position),
+			.generation = cache->generation,
+		};
+	}
+	running->kind = RUNNING_LUA;
+	running->value = prototype;
+	running->line = place->line;
+	running->mark = find_mark(cache, prototype);
+	return place->line != 0;
+}
+
+/* PC of the function that called the one in frame; 0 where C called it. */
+static uint64_t caller_pc(const struct vm *vm, uint64_t frame, uint64_t link)
+{
+	uint64_t pc;
+
+	if (link_type(link) == LINK_LUA)
+		return link;
+	if (link_type(link) != LINK_CONTINUATION)
+		return 0;
+	if (vm->layout->gc64)
+		return load_u64(frame - 16, &pc) ? pc : 0;
+	return load_u64(frame - 8, &pc) ? pc >> 32 : 0;
+}
+
+/* The Lua function that the library function in frame works for. */
+static bool use_caller(struct running_cache *cache, const struct vm *vm,
+                       uint64_t frame, struct lua_frame contents,
+                       struct running *running)
+{
+	struct lua_function function;
+	uint64_t pc;
+	int i;
+
+	for (i = 0; i < LIBRARY_FRAMES_MAX; i++) {
+		if (link_type(contents.link) == LINK_C ||
+		    link_type(contents.link) == LINK_C_PROTECTED)
+			return false;
+		pc = caller_pc(vm, frame, contents.link);
+		frame = lua_frame_previous(vm->layout, frame, contents.link);
+		if (!frame || !lua_frame_read(vm->layout, frame, &contents) ||
+		    !lua_function_read(vm->layout, contents.function,
+		                       &function) ||
+		    function.id == FUNCTION_C)
+			return false;
+		if (function.id == FUNCTION_LUA)
+			return use_bytecode(cache, vm, function.prototype, pc,
+			                    running);
+	}
+	return false;
+}
+
+static bool use_frame(struct running_cache *cache, const struct vm *vm,
+                      uint64_t cframe, uint64_t frame, struct running *running)
+{
+	const struct vm_layout *layout = vm->layout;
+	struct lua_function function;
+	struct lua_frame contents;
+	uint64_t pc;
+
+	if (!lua_frame_read(layout, frame, &contents) ||
+	    contents.function == running->coroutine ||
+	    !lua_function_read(layout, contents.function, &function))
+		return false;
+	if (function.id == FUNCTION_LUA)
+		return load_reference(layout, cframe + layout->object.cframe.pc,
+		                      &pc) &&
+		       use_bytecode(cache, vm, function.prototype, pc, running);
+	if (function.id != FUNCTION_C &&
+	    use_caller(cache, vm, frame, contents, running))
+		return true;
+	running->kind = RUNNING_C;
+	running->value = function.c_function;
+	running->mark = NULL;
+	return function.c_function != 0;
+}
+
+/* ---- traces ---------------------------------------------------------------- */
+
+/* A trace calls C with its stack frame at a known distance from the VM's, and
+ * the return address below that. It is believed only if it lies in the trace. */
+static bool read_return_address(const struct vm *vm, uint64_t cframe,
+                                uint64_t trace, uint64_t *address)
+{
+	const struct trace_layout *layout = &vm->layout->trace;
+	uint64_t code;
+	uint32_t bytes;
+	uint16_t adjust;
+
+	return load_u16(trace + layout->stack_adjust, &adjust) &&
+	       load_u64(cframe - TRACE_FRAME_BYTES - adjust - 8, address) &&
+	       load_u64(trace + layout->code, &code) &&
+	       load_u32(trace + layout->code_bytes, &bytes) &&
+	       *address - code < bytes;
+}
+
+/* The function that a trace works in at an address, and its PC. */
+static bool read_trace_place(const struct vm *vm, uint64_t trace,
+                             uint64_t address, uint64_t *prototype,
+                             uint64_t *pc)
+{
+	struct trace_frames frames;
+	struct lua_function function;
+	uint32_t snapshot, position;
+	uint64_t object = 0;
+
+	if (!trace_snapshot_at(vm, trace, address - 1, &snapshot) ||
+	    !trace_read_frames(vm, trace, snapshot, &frames))
+		return false;
+	*pc = frames.base_pc;
+	if (frames.count) {
+		*pc = frames.frames[0].pc;
+		object = frames.frames[0].function;
+	}
+	if (lua_function_read(vm->layout, object, &function) &&
+	    function.id == FUNCTION_LUA &&
+	    prototype_position(vm->layout, function.prototype, *pc,
+	                       &position)) {
+		*prototype = function.prototype;
+		return true;
+	}
+	return trace_find_prototype(vm, trace, *pc, prototype);
+}
+
+static void fill_trace_place(struct running_cache *cache, const struct vm *vm,
+                             uint64_t trace, uint64_t address,
+                             struct place *place)
+{
+	uint64_t prototype = 0, pc;
+	uint32_t position, line = 0;
+
+	if (read_trace_place(vm, trace, address, &prototype, &pc) &&
+	    prototype_position(vm->layout, prototype, pc, &position))
+		line = prototype_line(vm->layout, prototype, position);
+	watch(cache, trace);
+	if (line)
+		watch(cache, prototype);
+	*place = (struct place){
+		.address = address,
+		.owner = trace,
+		.prototype = prototype,
+		.line = line,
+		.generation = cache->generation,
+	};
+}
+
+static void use_trace(struct running_cache *cache, const struct vm *vm,
+                      uint64_t cframe, struct running *running)
+{
+	uint64_t trace = trace_object(vm, running->trace_number);
+	struct place *place;
+	uint64_t address;
+
+	if (!trace) {
+		running->trace_number = 0;
+		return;
+	}
+	running->kind = RUNNING_TRACE;
+	running->value = running->trace_number;
+	running->mark = find_mark(cache, trace);
+	if (!read_return_address(vm, cframe, trace, &address))
+		return;
+	place = &cache->places[hash(address) % PLACES];
+	if (place->address != address || place->owner != trace ||
+	    place->generation != cache->generation)
+		fill_trace_place(cache, vm, trace, address, place);
+	if (!place->line)
+		return;
+	running->kind = RUNNING_LUA;
+	running->value = place->prototype;
+	running->line = place->line;
+	running->mark = find_mark(cache, place->prototype);
+}
+
+/* ---- all together ----------------------------------------------------------- */
+
+/* The running coroutine and the VM's C frame that it runs on. */
+static bool read_thread(struct running_cache *cache, const struct vm *vm,
+                        uint64_t *thread, uint64_t *cframe)
+{
+	const struct vm_layout *layout = vm->layout;
+
+	if (!load_reference(layout,
+	                    vm->global_state + layout->global.current_thread,
+	                    thread))
+		return false;
+	if (*thread != cache->thread) {
+		if (!vm_owns_thread(vm, *thread))
+			return false;
+		watch(cache, *thread);
+		cache->thread = *thread;
+	}
+	if (!load_u64(*thread + layout->object.thread.cframe, cframe))
+		return false;
+	*cframe &= CFRAME_MASK;
+	return *cframe != 0;
+}
+
+void running_find(struct running_cache *cache, const struct vm *vm,
+                  struct running *running)
+{
+	int32_t vmstate = vm_read_state(vm);
+	uint64_t cframe, base;
+
+	*running = (struct running){.kind = RUNNING_INTERNAL};
+	if (vmstate < 0 && vmstate != ~VMSTATE_INTERP && vmstate != ~VMSTATE_C)
+		return;
+	if (cache->generation == 0)
+		cache->generation = 1;
+	if (!read_thread(cache, vm, &running->coroutine, &cframe)) {
+		running->coroutine = 0;
+		return;
+	}
+	if (vmstate >= 0) {
+		running->trace_number = (uint32_t)vmstate;
+		use_trace(cache, vm, cframe, running);
+		return;
+	}
+	if (load_reference(vm->layout,
+	                   running->coroutine + vm->layout->object.thread.base,
+	                   &base) &&
+	    use_frame(cache, vm, cframe, base - 8, running))
+		return;
+	running->kind = RUNNING_INTERNAL;
+	running->mark = NULL;
+}
