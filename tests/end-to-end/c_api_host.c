@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -587,6 +588,59 @@ static void start_and_stop_often(lua_State *L)
 	signal(SIGPROF, SIG_DFL);
 }
 
+/* What waits behind a mask when the profile stops must not be delivered to the
+ * default action later. */
+static void stop_while_signals_are_blocked(lua_State *L)
+{
+	struct luam_Sysprof_Options options = options_for(LUAM_SYSPROF_LEAF);
+	sigset_t set, pending;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGPROF);
+	CHECK(luaM_sysprof_start(L, &options) == PROFILE_SUCCESS);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	burn(L, 50);
+	CHECK(sigpending(&pending) == 0 && sigismember(&pending, SIGPROF));
+	CHECK(luaM_sysprof_stop(L) == PROFILE_SUCCESS);
+	CHECK(sigpending(&pending) == 0 && !sigismember(&pending, SIGPROF));
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	CHECK(is_whole_stream());
+}
+
+/* A limit of 0 makes the call fail that would open this clock. */
+static void profile_with_clock(lua_State *L, const char *name, int resource,
+                               struct rlimit *before)
+{
+	struct luam_Sysprof_Options options =
+		options_for(LUAM_SYSPROF_CALLGRAPH);
+	struct rlimit none;
+
+	CHECK(getrlimit(resource, before) == 0);
+	none = *before;
+	none.rlim_cur = 0;
+	CHECK(setrlimit(resource, &none) == 0);
+	options.interval = 10;
+	CHECK(luaM_sysprof_start(L, &options) == PROFILE_SUCCESS);
+	burn(L, 500);
+	CHECK(luaM_sysprof_stop(L) == PROFILE_SUCCESS);
+	CHECK(is_whole_stream() && sink.stops == 1);
+	CHECK(memmem(sink.bytes, sink.used, name, strlen(name)));
+	CHECK(sample_count() >= 15 && sample_count() <= 60);
+}
+
+static void fall_back_to_other_clocks(lua_State *L)
+{
+	struct rlimit files, signals;
+	struct itimerval timer;
+
+	profile_with_clock(L, "\x10thread CPU timer", RLIMIT_NOFILE, &files);
+	profile_with_clock(L, "\x0dprocess timer", RLIMIT_SIGPENDING, &signals);
+	CHECK(getitimer(ITIMER_PROF, &timer) == 0);
+	CHECK(timer.it_value.tv_sec == 0 && timer.it_value.tv_usec == 0);
+	CHECK(setrlimit(RLIMIT_SIGPENDING, &signals) == 0);
+	CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);
+}
+
 /* ---- C and Lua share the one profile -------------------------------------------------------- */
 
 static void stop_from_lua(void)
@@ -653,6 +707,8 @@ int main(void)
 	fork_while_running(L);
 	end_on_another_thread();
 	start_and_stop_often(L);
+	stop_while_signals_are_blocked(L);
+	fall_back_to_other_clocks(L);
 	stop_from_lua();
 	outlive_the_module();
 	profile_mode(L, LUAM_SYSPROF_CALLGRAPH, 64);
