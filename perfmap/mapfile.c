@@ -3,10 +3,6 @@
  * Map file. Runs on the writer thread, and at start; never in the signal
  * handler.
  *
- * /tmp belongs to everybody: the file is only ever created, exclusively and
- * not through a link. Whatever lies at the path is unlinked, not opened; where
- * that is not allowed (it is another user's, /tmp is sticky), opening fails.
- *
  * perf (6.1, 6.12) drops names under 3 bytes, and the last byte of a line that
  * does not end in a newline. So only whole lines are written, and a line that
  * a full disk tears is cut off again.
@@ -14,37 +10,17 @@
 #include "perfmap/mapfile.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define MAPFILE_MODE    0644
+#include "perfmap/own_file.h"
+
 #define NAME_BYTES_MIN  3
 #define ADDRESSES_BYTES 34 /* "ffffffffffffffff ffffffffffffffff " */
 /* Room of a line beside its name, which may be padded. */
 #define LINE_BYTES_MIN  (ADDRESSES_BYTES + NAME_BYTES_MIN + 1)
-#define CREATE_ATTEMPTS 8
-
-static int create_exclusively(const char *path)
-{
-	for (int attempt = 0; attempt < CREATE_ATTEMPTS; attempt++) {
-		int fd = open(path,
-		              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW |
-		                      O_CLOEXEC,
-		              MAPFILE_MODE);
-
-		if (fd >= 0)
-			return fd;
-		if (errno != EEXIST && errno != EINTR)
-			return -errno;
-		if (errno == EEXIST && unlink(path) != 0 && errno != ENOENT)
-			return -errno;
-	}
-	return -EEXIST;
-}
 
 int mapfile_open(struct mapfile *map)
 {
@@ -56,11 +32,9 @@ int mapfile_open(struct mapfile *map)
 	snprintf(map->path, sizeof(map->path), "/tmp/perf-%ld.map",
 	         (long)getpid());
 	map->fd = -1;
-	fd = create_exclusively(map->path);
+	fd = own_file_create(map->path);
 	if (fd < 0)
 		return fd;
-	/* The umask may have kept other users from reading it. */
-	(void)fchmod(fd, MAPFILE_MODE);
 	map->fd = fd;
 	return 0;
 }

@@ -15,6 +15,10 @@ tests_unit_test_beacon_LDADD = perfmap/libperfmap.la $(CHECK_LIBS) \
 	$(LIBELF_LIBS)
 tests_unit_test_mapfile_LDADD = perfmap/libperfmap.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/test_jitdump
+TESTS += tests/unit/test_jitdump
+tests_unit_test_jitdump_LDADD = perfmap/libperfmap.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/test_host_symbols
 TESTS += tests/unit/test_host_symbols
 tests_unit_test_host_symbols_LDADD = lib/libhost.la lib/libbase.la \
@@ -91,3 +95,10 @@ tests_step_stepper_la_LIBADD = lib/libwalk.la lib/libvm.la lib/libhost.la \
 	lib/libbase.la $(LIBELF_LIBS)
 tests_step_stepper_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version \
 	-rpath /nowhere
+
+# Ordinary recordings, without a probe.
+check_PROGRAMS += tests/end-to-end/perf_jitdump_program
+tests_end_to_end_perf_jitdump_program_LDADD = perfmap/libperfmap.la
+dist_check_SCRIPTS += tests/end-to-end/perf-jitdump.sh
+TESTS += tests/end-to-end/perf-jitdump.sh
+EXTRA_DIST += tests/end-to-end/perf-record.sh

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+# Sourced by the tests that record with real perf, without a probe. Sets $work,
+# a directory of the test's own.
+# shellcheck shell=sh
+
+: "${PERF:=perf}"
+
+skip()
+{
+	echo "SKIP: $1"
+	exit 77
+}
+
+# shellcheck disable=SC2317 # called by the trap
+remove_work()
+{
+	rm -rf "$work"
+}
+
+# check_recording [EVENT]
+check_recording()
+{
+	[ "${SANITIZERS:-no}" = no ] ||
+		skip "a sanitizer adds frames and cannot be loaded by luajit"
+	command -v "$PERF" >/dev/null ||
+		skip "perf is missing (Debian package: linux-perf)"
+	work=$(mktemp -d)
+	trap remove_work EXIT
+	trap 'exit 1' HUP INT TERM
+	"$PERF" record -q -o "$work/try" -e cpu-clock:u -- true \
+		>"$work/try.log" 2>&1 ||
+		skip "perf may not record here (perf_event_paranoid?)"
+}
+
+# inject DATA OUTPUT: with the objects in their usual place beside the dump.
+inject()
+{
+	"$PERF" --buildid-dir "$work/cache" inject --jit -i "$1" -o "$2" \
+		>"$work/inject.log" 2>&1
+}
