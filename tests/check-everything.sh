@@ -104,7 +104,8 @@ count_result()
 # The automake driver ends each log with a line of its own.
 skip_reason()
 {
-	grep -v -e '^$' -e '(exit status: 77)$' "$1" | tail -n 1
+	grep -v -e '^$' -e '(exit status: 77)$' "$1" | tail -n 1 |
+		sed 's/^SKIP: //'
 }
 
 # --- the checks --------------------------------------------------------------
@@ -181,6 +182,23 @@ check_spdx()
 	[ -z "$missing" ]
 }
 
+# Reads of uninitialised memory, which the sanitizers do not see, on the way
+# from a fresh dump to each format.
+check_valgrind()
+{
+	local build=$work/gcc dump=$work/valgrind.bin format
+
+	EXAMPLE_SECONDS=0.3 LUA_CPATH="$build/lib/.libs/?.so;;" luajit \
+		"$here/examples/profile.lua" "$here/examples/callbacks.lua" \
+		"$dump" || return 1
+	for format in folded compat top svg html; do
+		"$build/libtool" --mode=execute valgrind -q \
+			--error-exitcode=9 "$build/tools/luajit-parse-sysprof" \
+			--format=$format -o "$work/valgrind.$format" "$dump" ||
+			return 1
+	done
+}
+
 rm -rf "$work"
 mkdir -p "$work"
 cd "$here" || exit 1
@@ -194,6 +212,7 @@ check "licence lines" check_spdx
 
 build gcc CC=gcc && {
 	suite "gcc" "$work/gcc" check
+	check_tool "valgrind" valgrind check_valgrind
 	check "distcheck" make -C "$work/gcc" distcheck
 }
 if command -v clang >/dev/null; then
