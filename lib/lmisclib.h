@@ -110,10 +110,11 @@ LUAMISC_API int luaM_sysprof_report(struct luam_Sysprof_Counters *counters);
  * empty string if none did. Valid until the thread's next luaM_* call. */
 LUAMISC_API const char *luaM_sysprof_last_error(void);
 
-/* Loaders of the Lua modules misc and misc.sysprof, for hosts that want them
+/* Loaders of the Lua modules misc and below it, for hosts that want them
  * without a module path (package.preload): push the module, return 1. */
 LUAMISC_API int luaM_open_misc(lua_State *L);
 LUAMISC_API int luaM_open_misc_sysprof(lua_State *L);
+LUAMISC_API int luaM_open_misc_memprof(lua_State *L);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@ include_HEADERS += lib/lmisclib.h
 
 noinst_LTLIBRARIES += lib/libbase.la
 lib_libbase_la_SOURCES = lib/error.c lib/error.h \
+	lib/dump_file.c lib/dump_file.h \
 	lib/load_faults.c lib/load_faults.h lib/load_sig.c lib/load_sig.h
 
 # The native stack.
@@ -25,6 +26,7 @@ lib_libvm_la_SOURCES = lib/vm/check.c lib/vm/check.h \
 	lib/vm/guest_sig.c lib/vm/guest_sig.h \
 	lib/vm/layout.c lib/vm/layout.h \
 	lib/vm/object_sig.c lib/vm/object_sig.h \
+	lib/vm/running.c lib/vm/running.h \
 	lib/vm/trace_sig.c lib/vm/trace_sig.h lib/vm/vm.c lib/vm/vm.h \
 	lib/vm/vm_frame_sig.h lib/vm/vm_frame_x86_64_sig.c
 
@@ -56,9 +58,19 @@ lib_libclock_la_SOURCES = lib/sample.h \
 lib_libsampler_la_SOURCES = lib/sampler.c lib/sampler_sig.c \
 	lib/sampler_sig.h lib/sampler_state.h \
 	lib/lua_symbols.c lib/lua_symbols_sig.c lib/lua_symbols_sig.h
-lib_libwriter_la_SOURCES = lib/writer.c lib/writer.h
+lib_libwriter_la_SOURCES = lib/writer.c lib/writer.h \
+	lib/symbol_writer.c lib/symbol_writer.h
 lib_libsession_la_SOURCES = lib/session.c lib/session.h lib/sysprof_api.c \
-	lib/misc_module.c
+	lib/misc_module.c lib/memprof_module.c lib/memprof_module.h \
+	lib/lua_options.c lib/lua_options.h
+
+# The way of an allocation.
+noinst_LTLIBRARIES += lib/libmemprof.la
+lib_libmemprof_la_SOURCES = lib/allocation.h \
+	lib/alloc_recorder.c lib/alloc_recorder.h \
+	lib/alloc_writer.c lib/alloc_writer.h \
+	lib/live_blocks.c lib/live_blocks.h \
+	lib/memprof.c lib/memprof.h
 
 # --- libluajit-sysprof.so ----------------------------------------------------
 
@@ -69,10 +81,11 @@ lib_libsession_la_SOURCES = lib/session.c lib/session.h lib/sysprof_api.c \
 # The list of symbols is also what tests/check-exported-symbols.sh expects.
 lib_LTLIBRARIES += lib/libluajit-sysprof.la
 lib_libluajit_sysprof_la_SOURCES =
-lib_libluajit_sysprof_la_LIBADD = lib/libsession.la lib/libwriter.la \
+lib_libluajit_sysprof_la_LIBADD = lib/libsession.la lib/libmemprof.la \
+	lib/libwriter.la \
 	lib/libsampler.la lib/libwalk.la lib/libvm.la lib/libclock.la \
 	lib/libnames.la lib/libstream.la lib/libhost.la lib/libbase.la \
-	perfmap/libperfmap.la $(LIBELF_LIBS)
+	perfmap/libperfmap.la $(LIBELF_LIBS) -lm
 lib_libluajit_sysprof_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-export-symbols $(srcdir)/lib/libluajit-sysprof.sym \
 	-Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * misc.so: what `require "misc"` and `require "misc.sysprof"` load. Holds no
+ * misc.so: what `require "misc"` and its submodules load. Holds no
  * state and no code of its own, so that it may be unloaded with its VM while
  * the library stays.
  */
@@ -8,6 +8,7 @@
 
 LUAMISC_API int luaopen_misc(lua_State *L);
 LUAMISC_API int luaopen_misc_sysprof(lua_State *L);
+LUAMISC_API int luaopen_misc_memprof(lua_State *L);
 
 int luaopen_misc(lua_State *L)
 {
@@ -17,4 +18,9 @@ int luaopen_misc(lua_State *L)
 int luaopen_misc_sysprof(lua_State *L)
 {
 	return luaM_open_misc_sysprof(L);
+}
+
+int luaopen_misc_memprof(lua_State *L)
+{
+	return luaM_open_misc_memprof(L);
 }

@@ -67,4 +67,25 @@ static inline void cpu_registers_read(struct cpu_registers *registers,
 	registers->saved[SAVED_R15] = (uint64_t)gregs[REG_R15];
 }
 
+/* The registers at this place, for a walk that begins here; the other fields of
+ * the context are not set. */
+static inline __attribute__((always_inline)) void
+cpu_context_capture(ucontext_t *context)
+{
+	greg_t *gregs = context->uc_mcontext.gregs;
+
+	__asm__ volatile("leaq 0f(%%rip), %%rax\n\t"
+	                 "movq %%rax, %0\n0:\tmovq %%rsp, %1\n\t"
+	                 "movq %%rbx, %2\n\tmovq %%rbp, %3\n\t"
+	                 "movq %%r12, %4\n\tmovq %%r13, %5\n\t"
+	                 "movq %%r14, %6\n\tmovq %%r15, %7"
+	                 : "=m"(gregs[REG_RIP]), "=m"(gregs[REG_RSP]),
+	                   "=m"(gregs[REG_RBX]), "=m"(gregs[REG_RBP]),
+	                   "=m"(gregs[REG_R12]), "=m"(gregs[REG_R13]),
+	                   "=m"(gregs[REG_R14]), "=m"(gregs[REG_R15])
+	                 :
+	                 : "rax", "memory");
+	gregs[REG_RDX] = 0;
+}
+
 #endif

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+/* The file of a dump; see dump_file.h. Not for signal handlers. */
+#include "dump_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lmisclib.h"
+
+int dump_file_open(struct dump_file *file, const char *path,
+                   struct error *error)
+{
+	struct stat status = {0};
+
+	*file = (struct dump_file){.path = strdup(path), .fd = -1};
+	if (!file->path)
+		return error_set(error, PROFILE_ERRMEM, ENOMEM,
+		                 "no memory for the path of the dump");
+	file->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (file->fd < 0 || fstat(file->fd, &status) < 0)
+		return error_set(error, PROFILE_ERRIO, errno, "%s: %s", path,
+		                 strerror(errno));
+	file->device = status.st_dev;
+	file->inode = status.st_ino;
+	return 0;
+}
+
+void dump_file_empty(struct dump_file *file)
+{
+	if (ftruncate(file->fd, 0) < 0)
+		errno = 0;
+}
+
+/* A file may be a pipe or a terminal that was made non-blocking. */
+static ssize_t write_some(int fd, const uint8_t *bytes, size_t count)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLOUT};
+	ssize_t written;
+
+	for (;;) {
+		written = write(fd, bytes, count);
+		if (written >= 0)
+			return written;
+		if (errno == EAGAIN)
+			poll(&ready, 1, -1);
+		else if (errno != EINTR)
+			return -1;
+	}
+}
+
+size_t dump_file_write(const void **data, size_t bytes, void *context)
+{
+	struct dump_file *file = context;
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t written = write_some(
+			file->fd, (const uint8_t *)*data + done, bytes - done);
+
+		if (written <= 0) {
+			file->failed_errno = written < 0 ? errno : ENOSPC;
+			*data = NULL;
+			break;
+		}
+		done += (size_t)written;
+	}
+	return done;
+}
+
+bool dump_file_is_same(const struct dump_file *a, const struct dump_file *b)
+{
+	return a->device == b->device && a->inode == b->inode;
+}
+
+int dump_file_close(struct dump_file *file, struct error *error)
+{
+	int fd = file->fd;
+	int code = file->failed_errno;
+
+	file->fd = -1;
+	/* Linux closes the descriptor in any case: EINTR is no failure. */
+	if (fd >= 0 && close(fd) < 0 && errno != EINTR && code == 0)
+		code = errno;
+	if (code == 0)
+		return 0;
+	return error_set(error, PROFILE_ERRIO, code, "%s: %s", file->path,
+	                 strerror(code));
+}
+
+void dump_file_free(struct dump_file *file)
+{
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->path);
+	file->fd = -1;
+	file->path = NULL;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The file of a dump. Opened where the profile starts, so that a bad path is
+ * told at once; emptied and written on the writer thread.
+ */
+#ifndef LIB_DUMP_FILE_H
+#define LIB_DUMP_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "error.h"
+
+struct dump_file {
+	char *path;       /* our copy */
+	int fd;           /* -1: closed */
+	int failed_errno; /* of the first write that failed, 0: none */
+	dev_t device;     /* which file it is, by whatever name */
+	ino_t inode;
+};
+
+/* Creates the file if need be, but leaves what is in it alone. */
+int dump_file_open(struct dump_file *file, const char *path,
+                   struct error *error);
+/* Cuts off what was in it; pipes and devices have nothing to cut off. */
+void dump_file_empty(struct dump_file *file);
+/* A byte_output_flusher; context is the struct dump_file. */
+size_t dump_file_write(const void **data, size_t bytes, void *context);
+
+bool dump_file_is_same(const struct dump_file *a, const struct dump_file *b);
+
+/* -1 if closing or an earlier write failed. The path stays for messages. */
+int dump_file_close(struct dump_file *file, struct error *error);
+void dump_file_free(struct dump_file *file);
+
+#endif
