@@ -646,14 +646,12 @@ int session_check_available(lua_State *L, struct error *error)
 
 static void lock_before_fork(void)
 {
-	writer_before_fork();
 	pthread_mutex_lock(&profile.lock);
 }
 
 static void unlock_in_parent(void)
 {
 	pthread_mutex_unlock(&profile.lock);
-	writer_after_fork();
 }
 
 /* The writer thread is the parent's alone, and so are the clock, the dump and
@@ -676,8 +674,7 @@ static void forget_in_child(void)
 	profile.session = NULL;
 	profile.state = SESSION_IDLE;
 	profile.last = (struct session_report){0};
-	pthread_mutex_unlock(&profile.lock);
-	writer_after_fork();
+	pthread_mutex_init(&profile.lock, NULL);
 }
 
 static void watch_forks(void)

@@ -21,18 +21,16 @@
 #include "function_names.h"
 #include "sample.h"
 #include "host/host_symbols.h"
-#include "host/unwind_table.h"
 #include "stream/call_tree.h"
 #include "stream/frame_name.h"
 #include "stream/sysprof_write.h"
 
-#define FILE_BUFFER_BYTES   (256u << 10)
-#define FLUSH_INTERVAL_NS   UINT64_C(500000000)
-#define SLEEP_NS_MIN        UINT64_C(1000000)
-#define SLEEP_NS_MAX        UINT64_C(100000000)
-#define REFRESH_INTERVAL_NS UINT64_C(100000000)
-#define RANGE_BYTES         16 /* of a library function, of a marker */
-#define NAME_BYTES          256
+#define FILE_BUFFER_BYTES (256u << 10)
+#define FLUSH_INTERVAL_NS UINT64_C(500000000)
+#define SLEEP_NS_MIN      UINT64_C(1000000)
+#define SLEEP_NS_MAX      UINT64_C(100000000)
+#define RANGE_BYTES       16 /* of a library function, of a marker */
+#define NAME_BYTES        256
 
 /* Addresses whose symbol is in the stream. A slot that is taken over only
  * costs a repeated record. */
@@ -77,8 +75,6 @@ struct writer {
 	size_t lua_symbol_capacity;
 	uint64_t lost[LOST_COUNT]; /* as last written */
 	uint64_t flushed_ns;
-	bool table_missing; /* a sample ended in code without unwind rules */
-	uint64_t refreshed_ns;
 	struct seen_addresses seen_functions; /* their start */
 	struct seen_addresses seen_addresses;
 	struct guest_entry guest[SAMPLE_FRAMES_MAX];
@@ -411,20 +407,10 @@ static void write_stack_sample(struct writer *writer,
 	                     host_count);
 }
 
-static void note_missing_table(struct writer *writer,
-                               const struct sample *sample)
-{
-	for (size_t i = 0; i < sample->frame_count; i++)
-		if (sample->frames[i].kind == FRAME_MARKER &&
-		    sample->frames[i].value == MARKER_HOST_NO_TABLE)
-			writer->table_missing = true;
-}
-
 static void write_sample(struct writer *writer, const struct sample *sample)
 {
 	struct lua_symbol_entry symbol;
 
-	note_missing_table(writer, sample);
 	write_native_symbols(writer, sample);
 	write_sample_facts(writer, sample);
 	if (sample->state != STATE_TRACE) {
@@ -467,39 +453,6 @@ static size_t drain_ring(struct writer *writer)
 		ring_release(ring);
 	}
 	return bytes;
-}
-
-/* ---- modules that are loaded later ---------------------------------------- */
-
-/* Held while the dynamic loader is asked: a child of fork(2) must not inherit
- * its lock from a thread that does not exist there. */
-static pthread_mutex_t loader_lock = PTHREAD_MUTEX_INITIALIZER;
-
-void writer_before_fork(void)
-{
-	pthread_mutex_lock(&loader_lock);
-}
-
-void writer_after_fork(void)
-{
-	pthread_mutex_unlock(&loader_lock);
-}
-
-/* A module that was loaded since the start has no unwind rules yet. Code that
- * never gets any must not make this a habit. The list of objects is not locked
- * while constructors run, so no thread can hold it and wait for us. */
-static void refresh_tables(struct writer *writer)
-{
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-
-	if (!writer->table_missing ||
-	    now_ns - writer->refreshed_ns < REFRESH_INTERVAL_NS)
-		return;
-	writer->table_missing = false;
-	writer->refreshed_ns = now_ns;
-	pthread_mutex_lock(&loader_lock);
-	unwind_tables_refresh(NULL);
-	pthread_mutex_unlock(&loader_lock);
 }
 
 /* ---- the stream from head to end ----------------------------------------- */
@@ -635,7 +588,6 @@ static void *run_writer(void *argument)
 	set_state(writer, WRITER_RUNNING);
 	while (sleep_until_stop(writer, sleep_ns)) {
 		sleep_ns = next_sleep(sleep_ns, drain_ring(writer), capacity);
-		refresh_tables(writer);
 		flush_if_due(writer);
 	}
 	write_tail(writer);

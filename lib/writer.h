@@ -61,10 +61,6 @@ int writer_close(struct writer *writer, struct error *error);
 /* Does the caller run on the writer's thread, so inside the callback? */
 bool writer_is_current_thread(const struct writer *writer);
 
-/* Around every fork: no writer thread is in the dynamic loader then. */
-void writer_before_fork(void);
-void writer_after_fork(void);
-
 /* In the child of a fork, where the thread does not exist: closes the file and
  * leaves the rest, which the thread may have been changing, alone. */
 void writer_abandon(struct writer *writer);

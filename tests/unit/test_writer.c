@@ -24,7 +24,6 @@
 #include "function_names.h"
 #include "sample.h"
 #include "host/host_symbols.h"
-#include "host/unwind_table.h"
 #include "stream/codec.h"
 
 #define DUMP_BYTES_MAX (4u << 20)
@@ -80,15 +79,6 @@ void host_symbols_find(struct host_symbols *symbols, uint64_t address,
 	symbol->end = symbol->start + 0x100;
 	snprintf(symbol->name, sizeof(symbol->name), "native_%llx",
 	         (unsigned long long)symbol->start);
-}
-
-static atomic_uint refreshes;
-
-int unwind_tables_refresh(struct error *error)
-{
-	(void)error;
-	refreshes++;
-	return 0;
 }
 
 struct function_names *function_names_open(void)
@@ -670,31 +660,6 @@ START_TEST(thread_has_a_name_and_takes_no_signals)
 }
 END_TEST
 
-START_TEST(missing_unwind_rules_are_looked_for_now_and_then)
-{
-	static const struct frame missing = {
-		.kind = FRAME_MARKER,
-		.value = MARKER_HOST_NO_TABLE,
-	};
-	struct writer_options options = options_for(LUAM_SYSPROF_CALLGRAPH);
-	struct writer *writer;
-
-	options.path = path;
-	writer = open_or_fail(&options);
-	put_everything();
-	sleep_ms(300);
-	ck_assert_uint_eq(refreshes, 0);
-	for (int i = 0; i < 500; i++) {
-		put_sample(STATE_CFUNC, &missing, 1, 0);
-		sleep_ms(1);
-	}
-	sleep_ms(200);
-	ck_assert_uint_ge(refreshes, 3);
-	ck_assert_uint_le(refreshes, 8);
-	close_or_fail(writer);
-}
-END_TEST
-
 /* ---- failing files ----------------------------------------------------------- */
 
 static void check_refusal(const char *bad_path, int code, const char *text)
@@ -959,7 +924,6 @@ int main(void)
 	tcase_add_test(tests,
 	               older_file_is_emptied_and_a_new_one_is_readable_by_all);
 	tcase_add_test(tests, thread_has_a_name_and_takes_no_signals);
-	tcase_add_test(tests, missing_unwind_rules_are_looked_for_now_and_then);
 	tcase_add_test(tests, file_that_cannot_be_opened_is_named);
 	tcase_add_test(tests, file_that_can_grow_no_more_ends_the_stream);
 	tcase_add_test(tests, pipe_whose_reader_is_gone_ends_the_stream);
