@@ -358,6 +358,47 @@ static void visit_inlined(const struct guest_walk *walk, uint64_t trace,
 		visit(context, &unknown);
 }
 
+/* Is pc in the function of the frame? */
+static bool frame_holds(const struct guest_walk *walk, uint64_t frame,
+                        uint64_t pc)
+{
+	struct lua_function function;
+	struct lua_frame contents;
+	uint32_t position;
+
+	return lua_frame_read(walk->vm->layout, frame, &contents) &&
+	       lua_function_read(walk->vm->layout, contents.function,
+	                         &function) &&
+	       function.id == FUNCTION_LUA &&
+	       prototype_position(walk->vm->layout, function.prototype, pc,
+	                          &position);
+}
+
+/* The frames at the trace's present instruction. jit_base moves a little before
+ * the snapshot that goes with it comes into force. */
+static bool read_inlined(struct guest_walk *walk,
+                         const struct vm_frame *vm_frame, uint64_t trace,
+                         uint32_t snapshot, struct trace_frames *inlined)
+{
+	struct trace_frames next;
+
+	if (!trace_read_frames(walk->vm, trace, snapshot, inlined))
+		return false;
+	if (vm_frame->origin != VM_FRAME_TRACE)
+		return true;
+	if (trace_has_handed_over(walk->vm, trace, vm_frame->ip)) {
+		inlined->count = 0;
+		inlined->base_pc = inlined->top_pc;
+	} else if (!inlined->count &&
+	           !frame_holds(walk, walk->frame, inlined->base_pc) &&
+	           trace_read_frames(walk->vm, trace, snapshot + 1, &next) &&
+	           frame_holds(walk, walk->frame, next.base_pc)) {
+		/* It has just returned from the frame it started in. */
+		inlined->base_pc = next.base_pc;
+	}
+	return true;
+}
+
 /* Shows the inlined frames, then stands on the frame at jit_base. */
 static enum guest_result start_in_trace(struct guest_walk *walk,
                                         const struct vm_frame *vm_frame,
@@ -375,7 +416,7 @@ static enum guest_result start_in_trace(struct guest_walk *walk,
 	walk->frame = base - 8;
 	walk->compiled = true;
 	if (find_snapshot(walk, vm_frame, &trace, &snapshot) &&
-	    !trace_read_frames(walk->vm, trace, snapshot, &inlined))
+	    !read_inlined(walk, vm_frame, trace, snapshot, &inlined))
 		return GUEST_BAD_FRAME;
 	for (i = 0; i < inlined.count; i++)
 		visit_inlined(walk, trace, &inlined.frames[i], visit, context);

@@ -24,6 +24,11 @@
 /* Constants of a trace that are looked through for a prototype. */
 #define TRACE_CONSTANTS_MAX 512
 
+/* First three bytes of "add rsp, constant", and "jmp". */
+#define INSTRUCTION_ADD_RSP_NARROW 0xc48348
+#define INSTRUCTION_ADD_RSP_WIDE   0xc48148
+#define INSTRUCTION_JMP            0xe9
+
 /* Instructions that are looked through for a return. */
 #define RETURN_SEARCH_MAX 1000
 
@@ -340,6 +345,7 @@ static bool read_frames_gc64(const struct vm *vm,
 	if (!load_u64(map->behind, &packed))
 		return false;
 	pc = (packed >> 8) + BYTECODE_BYTES;
+	frames->top_pc = pc;
 	for (i = map->count; i-- > 0;) {
 		slot = SNAPSHOT_SLOT(map->entries[i]);
 		if (!(map->entries[i] & SNAPSHOT_FLAG_FRAME) || slot < 2)
@@ -369,6 +375,7 @@ static bool read_frames_gc32(const struct vm *vm,
 	if (!load_u32(word, &narrow))
 		return false;
 	pc = (uint64_t)narrow + BYTECODE_BYTES;
+	frames->top_pc = pc;
 	for (i = map->count; i-- > 0;) {
 		slot = SNAPSHOT_SLOT(map->entries[i]);
 		if (!(map->entries[i] & SNAPSHOT_FLAG_FRAME) || slot < 1)
@@ -435,12 +442,54 @@ bool trace_find_prototype(const struct vm *vm, uint64_t trace, uint64_t pc,
 	return false;
 }
 
+/* Bytes of an instruction "add rsp, constant", 0 if it is another. */
+static uint64_t stack_release_bytes(uint64_t address)
+{
+	uint32_t word;
+
+	if (!load_u32(address, &word))
+		return 0;
+	if ((word & 0xffffff) == INSTRUCTION_ADD_RSP_NARROW)
+		return 4;
+	return (word & 0xffffff) == INSTRUCTION_ADD_RSP_WIDE ? 7 : 0;
+}
+
+/* The end of such a trace is: store jit_base; release the stack, if it took
+ * some; jump. Is the address behind the store? */
+bool trace_has_handed_over(const struct vm *vm, uint64_t trace,
+                           uint64_t address)
+{
+	uint64_t jit_base = vm->global_state + vm->layout->global.jit_base;
+	uint64_t dispatch = vm->global_state - vm->layout->gg_global +
+	                    vm->layout->gg_dispatch;
+	uint64_t start = address, jump = address;
+	uint32_t operand;
+	uint16_t link;
+	uint8_t opcode;
+
+	if (!load_u16(trace + vm->layout->trace.link, &link) || !link)
+		return false;
+	jump += stack_release_bytes(address);
+	if (!load_u8(jump, &opcode) || opcode != INSTRUCTION_JMP)
+		return false;
+	if (jump == address && stack_release_bytes(address - 4) == 4)
+		start -= 4;
+	else if (jump == address && stack_release_bytes(address - 7) == 7)
+		start -= 7;
+	/* The store ends in the field's address, relative to the dispatch
+	 * table where references have 64 bits. */
+	return load_u32(start - 4, &operand) &&
+	       operand == (uint32_t)(vm->layout->gc64 ? jit_base - dispatch
+	                                              : jit_base);
+}
+
 bool trace_read_frames(const struct vm *vm, uint64_t trace, uint32_t snapshot,
                        struct trace_frames *frames)
 {
 	struct snapshot_map map;
 
 	frames->count = 0;
+	frames->top_pc = 0;
 	frames->base_pc = 0;
 	if (!read_map(vm, trace, snapshot, &map))
 		return false;

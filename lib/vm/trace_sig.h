@@ -52,6 +52,7 @@ struct trace_frame {
 struct trace_frames {
 	uint32_t count;
 	struct trace_frame frames[TRACE_FRAMES_MAX]; /* innermost first */
+	uint64_t top_pc;  /* same for the innermost frame of all */
 	uint64_t base_pc; /* same for the frame at jit_base, which the trace
 	                   * started in or returned to; 0 unknown */
 };
@@ -59,6 +60,11 @@ struct trace_frames {
 /* Frames above jit_base at a snapshot. False if the snapshot is broken. */
 bool trace_read_frames(const struct vm *vm, uint64_t trace, uint32_t snapshot,
                        struct trace_frames *frames);
+
+/* Has the trace that runs at address come to its end and told the next trace
+ * the higher frame base it goes on with? Then the inlined frames are real. */
+bool trace_has_handed_over(const struct vm *vm, uint64_t trace,
+                           uint64_t address);
 
 /* The prototype that holds pc, among those that the trace depends on. */
 bool trace_find_prototype(const struct vm *vm, uint64_t trace, uint64_t pc,

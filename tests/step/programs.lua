@@ -1,11 +1,34 @@
 -- SPDX-License-Identifier: MIT
 -- Programs to step through: each brings the VM into states that are hard to
 -- read. All are short, since every machine instruction is a sample.
+--
+-- The comments "--> name: callee, …" say of the next line's function what may
+-- stand right above it on a stack, which step.lua holds the stacks against. F
+-- is a function of the VM's libraries, C one of the stepper's, (anywhere) a
+-- function that the VM calls whenever it likes.
+--
+--> F pcall: throw, nil_arithmetic, F loadstring
+--> F xpcall: throw
+--> F error: handler, spin
+--> F coroutine.resume: worker, throw
+--> F coroutine.wrap function: worker, nested_body, outer_body
+--> F table.sort: less
+--> F string.gsub: upper, F string.upper
+--> F tostring: to_string
+--> F ffi: callback
+--> C stepper_call: outer, C stepper_call, C stepper_pcall
+--> C stepper_pcall: middle, throw
+--> C stepper_cpcall: C call_registered
+--> C call_registered: called_by_cpcall
+--> C stepper_resume: worker
 local stepper = ...
 local ffi = require "ffi"
 
 local programs = {}
+-- Chunks that were loaded, so that they can be named later.
+local chunks = {}
 
+--> spin:
 local function spin(n)
 	local x = 0
 	for i = 1, n do
@@ -14,22 +37,26 @@ local function spin(n)
 	return x
 end
 
+--> middle: spin
 local function middle(n)
 	local r = spin(n)
 	return r + 1
 end
 
+--> outer: middle
 local function outer(n)
 	local r = middle(n)
 	return r + 1
 end
 
+--> calls: outer
 function programs.calls()
 	for _ = 1, 10 do
 		outer(20)
 	end
 end
 
+--> recurse: recurse, spin
 local function recurse(depth, n)
 	if depth == 0 then
 		return spin(n)
@@ -38,12 +65,14 @@ local function recurse(depth, n)
 	return r + 1
 end
 
+--> recursion: recurse
 function programs.recursion()
 	for _ = 1, 4 do
 		recurse(15, 10)
 	end
 end
 
+--> sum: F select
 local function sum(...)
 	local s = 0
 	for i = 1, select("#", ...) do
@@ -52,10 +81,12 @@ local function sum(...)
 	return s
 end
 
+--> forward: sum
 local function forward(...)
 	return sum(...), sum(1, ...)
 end
 
+--> varargs: sum, forward, spin
 function programs.varargs()
 	for _ = 1, 4 do
 		sum(1, 2, 3)
@@ -64,6 +95,8 @@ function programs.varargs()
 	end
 end
 
+-- A tail call replaces the frame of its caller.
+--> tail:
 local function tail(n)
 	if n == 0 then
 		return spin(5)
@@ -71,6 +104,7 @@ local function tail(n)
 	return tail(n - 1)
 end
 
+--> tail_calls: tail, spin
 function programs.tail_calls()
 	for _ = 1, 4 do
 		local r = tail(6)
@@ -79,18 +113,29 @@ function programs.tail_calls()
 end
 
 local meta = setmetatable({}, {
+	--> index:
 	__index = function(_, k) local v = k + 1 return v end,
+	--> newindex: spin
 	__newindex = function(_, _, v) spin(v) end,
+	--> add:
 	__add = function() return spin(3) end,
+	--> unm:
 	__unm = function() return 1 end,
+	--> lt:
 	__lt = function() return true end,
+	--> le: spin
 	__le = function() return spin(1) == 1 end,
+	--> eq:
 	__eq = function() return true end,
+	--> concat:
 	__concat = function() return "x" end,
+	--> call:
 	__call = function(_, x) return spin(x) end,
+	--> to_string:
 	__tostring = function() return "meta" end,
 })
 
+--> metamethods: to_string, index, newindex, add, unm, lt, concat, call, F tostring, spin
 function programs.metamethods()
 	for i = 1, 4 do
 		local a = meta[i]
@@ -105,6 +150,7 @@ function programs.metamethods()
 	end
 end
 
+--> throw: F error
 local function throw(x)
 	if x then
 		error("thrown")
@@ -112,16 +158,20 @@ local function throw(x)
 	return x
 end
 
+--> errors: F pcall, F xpcall, C stepper_pcall
 function programs.errors()
 	for _ = 1, 3 do
 		pcall(throw, true)
+		--> handler:
 		xpcall(throw, function() return spin(2) end, true)
 		pcall(throw, false)
 		stepper.pcall(throw, true)
+		--> nil_arithmetic:
 		pcall(function() local x = nil + 1 return x end)
 	end
 end
 
+--> worker: F coroutine.yield, spin
 local function worker(n)
 	for i = 1, n do
 		coroutine.yield(i)
@@ -130,6 +180,8 @@ local function worker(n)
 	return 1
 end
 
+--> coroutines: F coroutine.create, F coroutine.resume, F coroutine.status, F
+-->   coroutine.wrap, F coroutine.wrap function
 function programs.coroutines()
 	for _ = 1, 2 do
 		local co = coroutine.create(worker)
@@ -142,7 +194,9 @@ function programs.coroutines()
 	end
 end
 
+--> nested: F coroutine.wrap, F coroutine.wrap function
 local function nested()
+	--> nested_body: spin, F coroutine.yield
 	local f = coroutine.wrap(function()
 		spin(3)
 		coroutine.yield(1)
@@ -152,7 +206,9 @@ local function nested()
 	f()
 end
 
+--> nested_coroutines: F coroutine.wrap, F coroutine.wrap function
 function programs.nested_coroutines()
+	--> outer_body: nested, F coroutine.yield
 	local f = coroutine.wrap(function()
 		nested()
 		coroutine.yield(1)
@@ -162,6 +218,7 @@ function programs.nested_coroutines()
 	f()
 end
 
+--> resume_from_c: F coroutine.create, F coroutine.resume, C stepper_resume
 function programs.resume_from_c()
 	local co = coroutine.create(worker)
 	stepper.resume(co)
@@ -170,19 +227,23 @@ function programs.resume_from_c()
 	coroutine.resume(bad, true)
 end
 
+--> calls_from_c: C stepper_call, C stepper_pcall, C stepper_cpcall
 function programs.calls_from_c()
 	for _ = 1, 3 do
 		stepper.call(outer, 5)
 		stepper.pcall(middle, 5)
+		--> called_by_cpcall: spin
 		stepper.cpcall(function() spin(3) end)
 		stepper.call(stepper.call, stepper.pcall, middle, 2)
 	end
 end
 
+--> less:
 local function less(a, b)
 	return a < b
 end
 
+--> sort: F table.sort
 function programs.sort()
 	local t = {}
 	for i = 1, 20 do
@@ -192,7 +253,11 @@ function programs.sort()
 	table.sort(t)
 end
 
+--> strings: F string.rep, F string.gsub, F string.gmatch, F string.gmatch
+-->   iterator, F string.format, F string.sub, F string.byte, F string.char, F
+-->   tostring, F tonumber
 function programs.strings()
+	--> upper: F string.upper
 	local s = ("abc"):rep(5):gsub("b", function(x) return x:upper() end)
 	for k, v in ("a=1, b=2"):gmatch("(%w+)=(%w+)") do
 		s = s .. k .. v
@@ -203,6 +268,10 @@ function programs.strings()
 	return #s + (tonumber("12") or 0)
 end
 
+--> libraries: F pairs, F next, F ipairs, F ipairs iterator, F table.concat, F
+-->   table.insert, built-in remove, F math.sin, F math.floor, F math.pow, F
+-->   math.fmod, F math.max, F math.log, F rawset, F rawget, F select, F
+-->   unpack
 function programs.libraries()
 	local t = { 3, 1, 2, x = 1 }
 	local q
@@ -219,9 +288,11 @@ function programs.libraries()
 	return q
 end
 
+--> collector: F newproxy, F getmetatable, F collectgarbage, F tostring
 function programs.collector()
 	for _ = 1, 3 do
 		local u = newproxy(true)
+		--> finalizer (anywhere): spin
 		getmetatable(u).__gc = function() spin(2) end
 		u = nil
 		collectgarbage()
@@ -237,12 +308,15 @@ pcall(ffi.cdef, [[
 	void stepper_callback(void (*f)(void));
 	double stepper_add(double a);
 ]])
+--> callback: spin
 local callback = ffi.cast("void (*)(void)", function() spin(4) end)
+--> call_back: F ffi
 local function call_back()
 	library.stepper_callback(callback)
 end
 jit.off(call_back)
 
+--> ffi_calls: F ffi
 function programs.ffi_calls()
 	for _ = 1, 6 do
 		library.stepper_add(3)
@@ -253,27 +327,35 @@ function programs.ffi_calls()
 	end
 end
 
+--> ffi_callbacks: call_back
 function programs.ffi_callbacks()
 	for _ = 1, 3 do
 		call_back()
 	end
 end
 
+--> upvalues: increment
 function programs.upvalues()
 	local u = 0
+	--> increment:
 	local function add() u = u + 1 end
 	for _ = 1, 10 do
 		add()
 	end
 end
 
+--> loading: F loadstring, F pcall, chunk
 function programs.loading()
-	local f = loadstring("local x = 1 for i = 1, 5 do x = x + i end return x")
+	local f = loadstring(
+		"local x = 1 for i = 1, 5 do x = x + i end return x", "=chunk")
+	chunks[#chunks + 1] = f
 	f()
 	pcall(loadstring, "not lua")
 end
 
+--> hooks: F debug.sethook
 function programs.hooks()
+	--> hook (anywhere): spin
 	debug.sethook(function() spin(2) end, "l")
 	local x = 1
 	x = 2
@@ -281,7 +363,9 @@ function programs.hooks()
 	return x
 end
 
+--> big_stack: deep
 function programs.big_stack()
+	--> deep: deep
 	local function deep(n)
 		if n > 0 then
 			return 1 + deep(n - 1)
@@ -291,6 +375,7 @@ function programs.big_stack()
 	deep(150)
 end
 
+--> traces: outer, recurse, F tostring
 function programs.traces()
 	local s = 0
 	for i = 1, 60 do
@@ -305,6 +390,7 @@ function programs.traces()
 	end
 end
 
+--> side_traces: middle, sum
 function programs.side_traces()
 	local s = 0
 	for i = 1, 80 do
@@ -319,6 +405,7 @@ function programs.side_traces()
 	return s
 end
 
+--> snapshots: middle, F tostring
 function programs.snapshots()
 	local t = {}
 	for i = 1, 40 do

@@ -5,16 +5,37 @@
 --
 -- off: JIT off. on: traces are compiled before. cold: the compiler runs, too.
 --
--- One instruction calls or returns from one function, so a stack that differs
--- by more from the one before, and from which the next ones come back, was
--- wrong: a glitch. Errors and coroutines change the stack for good; that is
--- none. A stack that holds a marker says itself that it is not whole: marked.
+-- A stack that holds a marker says itself that it is not whole: marked. All
+-- others have two judges.
+--
+-- Glitch: one instruction calls or returns from one function, so a stack that
+-- differs by more from the one before, and from which the next ones come back,
+-- was wrong. Errors and coroutines change the stack for good; that is none.
+--
+-- Illegal: a function stands on one that cannot call it, by the comments in
+-- programs.lua.
 local path, mode, limit, only, verbose = arg[1], arg[2], tonumber(arg[3]),
 	arg[4], arg[5]
 limit = limit or 60000
 if only == "" then only = nil end
 
-package.preload.stepper = package.loadlib(path, "luaopen_stepper")
+-- How far one instruction may change a stack.
+local CHANGE_MAX = 3
+-- How many runs later the stack must still be different to be true.
+local LOOK_AHEAD = 3
+
+-- Shares of all steps that may be marked or lack the leaf's line.
+local MARKED_MAX = 0.0005
+local NO_LINE_MAX = 0.005
+
+local function read_file(name)
+	local file = assert(io.open(name))
+	local text = file:read("*a")
+	file:close()
+	return text
+end
+
+package.preload.stepper = assert(package.loadlib(path, "luaopen_stepper"))
 if mode == "off" then
 	jit.off()
 else
@@ -23,20 +44,100 @@ end
 local stepper = require "stepper"
 stepper.path = path
 local here = arg[0]:match("^(.*)/[^/]*$") or "."
-local programs = assert(loadfile(here .. "/programs.lua"))(stepper)
+local source = read_file(here .. "/programs.lua")
+local programs = assert(loadstring(source, "=programs.lua"))(stepper)
 
--- How far one instruction may change a stack.
-local CHANGE_MAX = 3
--- How many runs later the stack must still be different to be true.
-local LOOK_AHEAD = 3
+-- What the comments of programs.lua say: names by line, callees by name, and
+-- which functions may be called anywhere.
+local names, callees, anywhere = {}, {}, {}
+
+local function read_comment(comment)
+	local head, list = comment:match("^([^:]*):(.*)$")
+	local name = head:gsub(" %(anywhere%)$", "")
+	anywhere[name] = name ~= head or nil
+	callees[name] = {}
+	for callee in list:gmatch("[^,]+") do
+		callees[name][callee:match("^%s*(.-)%s*$")] = true
+	end
+	return name
+end
+
+local function read_comments()
+	local number, name, comment = 0, nil, nil
+	for line in source:gmatch("([^\n]*)\n") do
+		number = number + 1
+		local start = line:match("^%s*%-%->%s?(%S.*)$")
+		local more = line:match("^%s*%-%->   (.*)$")
+		if more then
+			comment = comment .. " " .. more
+			name = read_comment(comment)
+		elseif start then
+			comment = start
+			name = read_comment(comment)
+		elseif line:find("function", 1, true) and
+			not line:match("^%s*%-%-") then
+			assert(name, "no comment above line " .. number)
+			names["=programs.lua:" .. number] = name
+			name = nil
+		end
+	end
+	for caller, list in pairs(callees) do
+		for callee in pairs(list) do
+			assert(callees[callee] or callee:match("^[FCb]") or
+				callee == "chunk",
+				caller .. " calls an unknown " .. callee)
+		end
+	end
+end
+read_comments()
+names["=chunk:0"] = "chunk"
+
+-- Name of a frame as the comments have it; nil for native ones.
+local function guest_name(frame)
+	local place = frame:match("^(.*:%d+):%d+$")
+	if place then
+		return names[place] or place
+	end
+	return frame:match("^[FC] .*") or frame:match("^built%-in .*")
+end
+
+-- The first pair of guest frames that cannot be, as text; nil if there is none.
+local function find_illegal(frames, program)
+	local caller
+	for _, frame in ipairs(frames) do
+		local callee = guest_name(frame)
+		if not callee then
+			callee = caller
+		elseif caller == "C stepper_run" then
+			if callee ~= program and not anywhere[callee] then
+				return caller .. " -> " .. callee
+			end
+		elseif caller and not anywhere[callee] and
+			not (callees[caller] and callees[caller][callee]) then
+			return caller .. " -> " .. callee
+		end
+		if caller or callee == "C stepper_run" then
+			caller = callee
+		end
+	end
+	return not caller and "no program on the stack" or nil
+end
 
 local function split(stack)
 	local frames = {}
 	for frame in stack:gmatch("[^;]+") do
-		-- The line is not part of which function it is.
-		frames[#frames + 1] = frame:gsub("^([^:]*:%d+):%d+$", "%1")
+		frames[#frames + 1] = frame
 	end
 	return frames
+end
+
+-- The line is not part of which function it is.
+local function without_lines(frames)
+	local result = {}
+	for i, frame in ipairs(frames) do
+		result[i] = frame:gsub("^(.*:%d+):%d+$", "%1")
+	end
+	return result
 end
 
 local function distance(a, b)
@@ -61,59 +162,76 @@ local function is_glitch(runs, i)
 end
 
 local function leaf_line_unknown(stack)
-	local line = stack:match(":%d+:(%d+)$")
-	return line == "0"
+	return stack:match(":%d+:(%d+)$") == "0"
 end
 
-local total = { steps = 0, marked = 0, glitch = 0, no_line = 0 }
+local function tell(...)
+	if verbose then
+		print(...)
+	end
+end
 
-local function judge(name)
-	local steps = stepper.run(programs[name], limit)
-	local runs, marked, glitch, no_line = {}, 0, 0, 0
-	local whole_before
+-- Runs of whole stacks, and what is counted on the way.
+local function collect(name, counts)
+	local runs = {}
 	stepper.stacks(function(stack, count, is_marked, where)
 		if is_marked then
-			marked = marked + count
-			if verbose then
-				print("MARKED", count, where, stack)
-			end
+			counts.marked = counts.marked + count
+			tell("MARKED", count, where, stack)
 			return
 		end
 		if leaf_line_unknown(stack) then
-			no_line = no_line + count
+			counts.no_line = counts.no_line + count
+			tell("NOLINE", count, where, stack)
 		end
-		runs[#runs + 1] = { frames = split(stack), stack = stack,
-			count = count, where = where }
+		local frames = split(stack)
+		local illegal = find_illegal(frames, name)
+		if illegal then
+			counts.illegal = counts.illegal + count
+			tell("ILLEGAL", count, where, illegal, stack)
+		end
+		runs[#runs + 1] = { frames = without_lines(frames),
+			stack = stack, count = count, where = where }
 	end)
-	local i = 2
+	return runs
+end
+
+local function count_glitches(runs)
+	local glitch, i = 0, 2
 	while i <= #runs do
 		if is_glitch(runs, i) then
-			glitch = glitch + runs[i].count
-			if verbose then
-				print("BEFORE", runs[i - 1].count,
-					runs[i - 1].where, runs[i - 1].stack)
-				print("GLITCH", runs[i].count, runs[i].where,
-					runs[i].stack)
-			end
+			local before, run = runs[i - 1], runs[i]
+			glitch = glitch + run.count
+			tell("BEFORE", before.count, before.where, before.stack)
+			tell("GLITCH", run.count, run.where, run.stack)
 			table.remove(runs, i)
 		else
 			i = i + 1
 		end
 	end
-	print(("%-18s %8d steps, %5d marked, %5d glitch, %5d no line")
-		:format(name, steps, marked, glitch, no_line))
-	total.steps = total.steps + steps
-	total.marked = total.marked + marked
-	total.glitch = total.glitch + glitch
-	total.no_line = total.no_line + no_line
+	return glitch
 end
 
-local names = {}
-for name in pairs(programs) do
-	names[#names + 1] = name
+local total = { steps = 0, marked = 0, glitch = 0, illegal = 0, no_line = 0 }
+
+local function judge(name)
+	local counts = { marked = 0, illegal = 0, no_line = 0 }
+	counts.steps = stepper.run(programs[name], limit)
+	counts.glitch = count_glitches(collect(name, counts))
+	print(("%-18s %8d steps, %5d marked, %5d glitch, %5d illegal, " ..
+		"%5d no line"):format(name, counts.steps, counts.marked,
+		counts.glitch, counts.illegal, counts.no_line))
+	for key, count in pairs(counts) do
+		total[key] = total[key] + count
+	end
 end
-table.sort(names)
-for _, name in ipairs(names) do
+
+local ordered = {}
+for name in pairs(programs) do
+	ordered[#ordered + 1] = name
+end
+table.sort(ordered)
+for _, name in ipairs(ordered) do
 	if not only or only == name then
 		if mode == "on" then
 			for _ = 1, 12 do programs[name]() end
@@ -124,6 +242,14 @@ for _, name in ipairs(names) do
 		judge(name)
 	end
 end
-print(("%s: %d steps, %.4f%% marked, %.4f%% glitch, %.4f%% no line"):format(
-	mode, total.steps, 100 * total.marked / total.steps,
-	100 * total.glitch / total.steps, 100 * total.no_line / total.steps))
+
+local function percent(count)
+	return 100 * count / total.steps
+end
+print(("%s: %d steps, %.4f%% marked, %.4f%% glitch, %.4f%% illegal, " ..
+	"%.4f%% no line"):format(mode, total.steps, percent(total.marked),
+	percent(total.glitch), percent(total.illegal), percent(total.no_line)))
+local good = total.steps > 0 and total.glitch == 0 and total.illegal == 0 and
+	total.marked <= MARKED_MAX * total.steps and
+	total.no_line <= NO_LINE_MAX * total.steps
+os.exit(good and 0 or 1)

@@ -34,6 +34,9 @@
 #define TRAP_FLAG       0x100
 #define STEP_FRAMES_MAX 1000
 
+/* First line of the library functions that are Lua functions. */
+#define BUILT_IN_LINE UINT32_MAX
+
 enum step_kind {
 	STEP_NATIVE, /* value: start of the function, or the address */
 	STEP_LUA,    /* value: prototype */
@@ -204,7 +207,11 @@ static void format_lua(char *text, size_t bytes, const struct step_frame *frame)
 		load_u32(frame->value + layout->object.prototype.first_line,
 		         &first_line);
 	}
-	snprintf(text, bytes, "%s:%u:%u", chunk, first_line, frame->line);
+	if (first_line == BUILT_IN_LINE)
+		snprintf(text, bytes, "built-in %s", chunk);
+	else
+		snprintf(text, bytes, "%s:%u:%u", chunk, first_line,
+		         frame->line);
 }
 
 static void format_native(char *text, size_t bytes, uint64_t address)
@@ -220,6 +227,14 @@ static void format_native(char *text, size_t bytes, uint64_t address)
 		symbols = host_symbols_open(NULL);
 	host_symbols_find(symbols, address, &symbol);
 	snprintf(text, bytes, "%s", symbol.name);
+}
+
+/* Only the FFI has functions that are in no library table. */
+static const char *fast_name(uint64_t number)
+{
+	const char *name = stepper.fast_names.name[number];
+
+	return name[0] ? name : "ffi";
 }
 
 static void format_frame(char *text, size_t bytes,
@@ -240,7 +255,7 @@ static void format_frame(char *text, size_t bytes,
 		break;
 	case STEP_FAST:
 		snprintf(text, bytes, "F %s",
-		         stepper.fast_names.name[frame->value]);
+		         fast_name(frame->value));
 		break;
 	case STEP_MARKER:
 		snprintf(text, bytes, "MARKER %u", (unsigned)frame->value);
