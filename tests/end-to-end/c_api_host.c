@@ -625,7 +625,7 @@ static void profile_with_clock(lua_State *L, const char *name, int resource,
 	CHECK(luaM_sysprof_stop(L) == PROFILE_SUCCESS);
 	CHECK(is_whole_stream() && sink.stops == 1);
 	CHECK(memmem(sink.bytes, sink.used, name, strlen(name)));
-	CHECK(sample_count() >= 15 && sample_count() <= 60);
+	CHECK(sample_count() >= 15 && sample_count() <= 90);
 }
 
 static void fall_back_to_other_clocks(lua_State *L)
