@@ -16,8 +16,10 @@ tools_libprofile_la_SOURCES = \
 	tools/profile/load.c tools/profile/load.h \
 	tools/profile/loader.h \
 	tools/profile/memory.c tools/profile/memory.h \
+	tools/profile/name_table.c tools/profile/name_table.h \
 	tools/profile/naming.c \
 	tools/profile/profile.c tools/profile/profile.h \
+	tools/profile/select.c tools/profile/select.h \
 	tools/profile/stack_view.c tools/profile/stack_view.h \
 	tools/profile/symbols.c tools/profile/symbols.h
 
@@ -47,5 +49,7 @@ tools/output/html_page.c: tools/output/page.html
 
 bin_PROGRAMS += tools/luajit-parse-sysprof
 tools_luajit_parse_sysprof_CPPFLAGS = $(tools_cppflags)
-tools_luajit_parse_sysprof_LDADD = tools/liboutput.la
-tools_luajit_parse_sysprof_SOURCES = tools/luajit_parse_sysprof.c
+tools_luajit_parse_sysprof_LDADD = tools/liboutput.la -lm
+tools_luajit_parse_sysprof_SOURCES = tools/luajit_parse_sysprof.c \
+	tools/live.c tools/live.h \
+	tools/parse_options.c tools/parse_options.h

@@ -108,25 +108,36 @@ void byte_output_put_string(struct byte_output *out, const char *string,
 
 /* ---- input ------------------------------------------------------------- */
 
-void byte_input_open_file(struct byte_input *in, FILE *file)
+void byte_input_open_reader(struct byte_input *in, byte_input_reader reader,
+                            void *context, uint8_t *chunk, size_t chunk_bytes)
 {
-	in->file = file;
-	in->bytes = in->chunk;
-	in->count = 0;
-	in->next = 0;
-	in->base = 0;
-	in->problem = INPUT_GOOD;
-	in->problem_offset = 0;
-	in->sys_errno = 0;
+	*in = (struct byte_input){
+		.reader = reader,
+		.context = context,
+		.bytes = chunk,
+		.chunk = chunk,
+		.chunk_bytes = chunk_bytes,
+	};
+}
+
+size_t byte_input_read_file(void *file, void *bytes, size_t count)
+{
+	errno = 0;
+
+	size_t got = fread(bytes, 1, count, file);
+	if (got == 0 && !ferror(file))
+		errno = 0;
+	return got;
 }
 
 void byte_input_open_memory(struct byte_input *in, const void *bytes,
                             size_t count, uint64_t base)
 {
-	byte_input_open_file(in, NULL);
-	in->bytes = bytes;
-	in->count = count;
-	in->base = base;
+	*in = (struct byte_input){
+		.bytes = bytes,
+		.count = count,
+		.base = base,
+	};
 }
 
 uint64_t byte_input_offset(const struct byte_input *in)
@@ -151,19 +162,39 @@ static bool input_fill(struct byte_input *in, uint64_t item_offset)
 		return false;
 	if (in->next < in->count)
 		return true;
-	if (in->file == NULL)
+	if (in->reader == NULL)
 		return input_fail(in, INPUT_END, item_offset);
 
 	in->base += in->count;
 	in->next = 0;
 	errno = 0;
-	in->count = fread(in->chunk, 1, sizeof(in->chunk), in->file);
+	in->count = in->reader(in->context, in->chunk, in->chunk_bytes);
 	if (in->count > 0)
 		return true;
-	if (!ferror(in->file))
+	if (errno == 0)
 		return input_fail(in, INPUT_END, item_offset);
 	in->sys_errno = errno;
 	return input_fail(in, INPUT_READ_FAILED, item_offset);
+}
+
+const uint8_t *byte_input_peek(struct byte_input *in, size_t count)
+{
+	while (in->count - in->next < count) {
+		if (in->reader == NULL || count > in->chunk_bytes ||
+		    in->problem != INPUT_GOOD)
+			return NULL;
+		memmove(in->chunk, in->chunk + in->next, in->count - in->next);
+		in->base += in->next;
+		in->count -= in->next;
+		in->next = 0;
+		errno = 0;
+		size_t got = in->reader(in->context, in->chunk + in->count,
+		                        in->chunk_bytes - in->count);
+		if (got == 0) /* asked again, it says so again */
+			return NULL;
+		in->count += got;
+	}
+	return in->bytes + in->next;
 }
 
 bool byte_input_at_end(struct byte_input *in)
@@ -186,7 +217,7 @@ bool byte_input_get_byte(struct byte_input *in, uint8_t *byte)
 	return true;
 }
 
-bool byte_input_get_number(struct byte_input *in, uint64_t *number)
+static bool get_number_by_byte(struct byte_input *in, uint64_t *number)
 {
 	uint64_t start = byte_input_offset(in);
 	uint64_t value = 0;
@@ -208,6 +239,20 @@ bool byte_input_get_number(struct byte_input *in, uint64_t *number)
 	} while (byte & 0x80);
 	*number = value;
 	return true;
+}
+
+bool byte_input_get_number(struct byte_input *in, uint64_t *number)
+{
+	if (in->count - in->next >= sizeof(uint64_t) &&
+	    in->problem == INPUT_GOOD) {
+		size_t bytes =
+			number_decode_short(in->bytes + in->next, number);
+
+		in->next += bytes;
+		if (bytes > 0)
+			return true;
+	}
+	return get_number_by_byte(in, number);
 }
 
 static bool copy_bytes(struct byte_input *in, uint8_t *bytes, uint64_t count,

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #define NUMBER_BYTES_MAX 10 /* of a 64-bit U in its shortest form */
 
@@ -73,21 +74,32 @@ enum byte_input_problem {
 	INPUT_READ_FAILED, /* sys_errno tells why */
 };
 
-/* Bytes from memory or from a FILE, which may be a pipe: never seeks. After
- * the first problem every read fails and leaves the problem as it is. */
+/* Reads up to count bytes, at least one unless the input ends; 0 is the end,
+ * and with errno set a failure. */
+typedef size_t (*byte_input_reader)(void *context, void *bytes, size_t count);
+
+/* Bytes from memory or from a reader, which may be of a pipe: never seeks.
+ * After the first problem every read fails and leaves the problem as it is. */
 struct byte_input {
-	FILE *file;           /* the caller's; NULL: memory alone */
-	const uint8_t *bytes; /* what has been read, or the memory */
-	size_t count;         /* bytes there */
-	size_t next;          /* index of the next byte to give out */
-	uint64_t base;        /* offset of bytes[0] in the input */
+	byte_input_reader reader; /* NULL: memory alone */
+	void *context;            /* the reader's first argument */
+	const uint8_t *bytes;     /* what has been read, or the memory */
+	size_t count;             /* bytes there */
+	size_t next;              /* index of the next byte to give out */
+	uint64_t base;            /* offset of bytes[0] in the input */
 	enum byte_input_problem problem;
 	uint64_t problem_offset; /* where the item that failed begins */
 	int sys_errno;           /* INPUT_READ_FAILED */
-	uint8_t chunk[16384];    /* bytes read from file */
+	/* Where the reader's bytes go; see byte_input_open_reader(). */
+	uint8_t *chunk;
+	size_t chunk_bytes;
 };
 
-void byte_input_open_file(struct byte_input *in, FILE *file);
+/* chunk belongs to the caller and outlives the input. */
+void byte_input_open_reader(struct byte_input *in, byte_input_reader reader,
+                            void *context, uint8_t *chunk, size_t chunk_bytes);
+/* The reader of a FILE, which is its context. */
+size_t byte_input_read_file(void *file, void *bytes, size_t count);
 /* The memory must outlive the input. base is the offset of its first byte in
  * the file that error messages speak of. */
 void byte_input_open_memory(struct byte_input *in, const void *bytes,
@@ -100,8 +112,38 @@ uint64_t byte_input_offset(const struct byte_input *in);
 bool byte_input_at_end(struct byte_input *in);
 
 bool byte_input_get_byte(struct byte_input *in, uint8_t *byte);
+/*
+ * A number of up to 8 bytes at bytes, where 8 can be read, at once: its length
+ * is where the first byte without bit 7 is, and groups of 7 bits move together
+ * in three steps. Returns the length; 0: another form.
+ */
+static inline size_t number_decode_short(const uint8_t *bytes, uint64_t *number)
+{
+	const uint64_t high_bits = UINT64_C(0x8080808080808080);
+	uint64_t word;
+
+	memcpy(&word, bytes, sizeof(word));
+
+	uint64_t ends = ~word & high_bits;
+	if (ends == 0)
+		return 0;
+	word &= ends ^ (ends - 1); /* up to the end's own bit */
+	word &= ~high_bits;
+	word = (word & UINT64_C(0x007f007f007f007f)) |
+	       (word & UINT64_C(0x7f007f007f007f00)) >> 1;
+	word = (word & UINT64_C(0x00003fff00003fff)) |
+	       (word & UINT64_C(0x3fff00003fff0000)) >> 2;
+	*number = (word & UINT64_C(0x000000000fffffff)) |
+	          (word & UINT64_C(0x0fffffff00000000)) >> 4;
+	return (size_t)__builtin_ctzll(ends) / 8 + 1;
+}
+
 /* Takes overlong forms too; bits above the 64th make it INPUT_BAD_NUMBER. */
 bool byte_input_get_number(struct byte_input *in, uint64_t *number);
+
+/* The next count bytes in one piece, NULL if they do not come: the input ends,
+ * or they are more than its chunk. Nothing is given out, and no problem set. */
+const uint8_t *byte_input_peek(struct byte_input *in, size_t count);
 
 /* Copies count bytes to bytes (NULL: skips them). */
 bool byte_input_get_bytes(struct byte_input *in, void *bytes, uint64_t count);

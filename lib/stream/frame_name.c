@@ -330,6 +330,15 @@ size_t frame_name_trace(char *name, uint64_t trace_number, const char *chunk,
 	return finish(&text);
 }
 
+size_t frame_name_source(char *name, const char *chunk, size_t chunk_bytes)
+{
+	struct text text = {name, 0};
+
+	if (chunk_bytes > 0)
+		put_chunk(&text, chunk, chunk_bytes);
+	return finish(&text);
+}
+
 /* ---- everything else --------------------------------------------------- */
 
 size_t frame_name_native(char *name, const char *symbol, size_t symbol_bytes)

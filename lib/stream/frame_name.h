@@ -52,6 +52,8 @@ size_t frame_name_lua_line(char *name, const char *chunk, size_t chunk_bytes,
 /* line: where the trace starts. chunk_bytes 0: not known. */
 size_t frame_name_trace(char *name, uint64_t trace_number, const char *chunk,
                         size_t chunk_bytes, uint64_t line);
+/* The file, label or source text of a chunk alone, as it is in those names. */
+size_t frame_name_source(char *name, const char *chunk, size_t chunk_bytes);
 /* Symbol of native code, or the name of a library function. */
 size_t frame_name_native(char *name, const char *symbol, size_t symbol_bytes);
 /* An address without a symbol: "0x7f0012345678". */

@@ -241,7 +241,8 @@ END_TEST
 /* 100,000 bytes 0, 1, 2, … through a pipe, which cannot seek. */
 START_TEST(a_pipe_is_read_with_the_right_offsets)
 {
-	static struct byte_input in;
+	static uint8_t chunk[100];
+	struct byte_input in;
 	int ends[2];
 	uint8_t byte;
 
@@ -255,7 +256,8 @@ START_TEST(a_pipe_is_read_with_the_right_offsets)
 	close(ends[1]);
 
 	FILE *file = fdopen(ends[0], "rb");
-	byte_input_open_file(&in, file);
+	byte_input_open_reader(&in, byte_input_read_file, file, chunk,
+	                       sizeof(chunk));
 	for (int i = 0; i < 100000; i++) {
 		ck_assert_uint_eq(byte_input_offset(&in), i);
 		ck_assert(byte_input_get_byte(&in, &byte));
@@ -271,12 +273,14 @@ END_TEST
 
 START_TEST(a_read_error_is_told_from_an_end)
 {
-	static struct byte_input in;
+	static uint8_t chunk[100];
+	struct byte_input in;
 	FILE *file = fopen("/", "rb"); /* opens, cannot be read */
 	uint8_t byte;
 
 	ck_assert_ptr_nonnull(file);
-	byte_input_open_file(&in, file);
+	byte_input_open_reader(&in, byte_input_read_file, file, chunk,
+	                       sizeof(chunk));
 	ck_assert(!byte_input_at_end(&in));
 	ck_assert(!byte_input_get_byte(&in, &byte));
 	ck_assert_int_eq(in.problem, INPUT_READ_FAILED);

@@ -13,6 +13,7 @@
 #include "profile/join.h"
 #include "profile/load.h"
 #include "profile/memory.h"
+#include "profile/select.h"
 #include "profile/stack_view.h"
 #include "profile/symbols.h"
 
@@ -33,11 +34,13 @@ static void teardown(void)
 	memory_dump_free(&dump);
 }
 
-/* Ends the dump, loads it, and compares one of its outputs. */
-static void assert_output(const struct load_options *options,
-                          const char *format, const char *expected)
+/* Loads the dump, selects, and compares one of the outputs. */
+static void assert_selected(const struct load_options *options,
+                            const struct selection *selection,
+                            const char *format, const char *expected)
 {
 	struct profile profile;
+	struct profile selected;
 	struct load_result result;
 	char *text = NULL;
 	size_t bytes;
@@ -47,12 +50,20 @@ static void assert_output(const struct load_options *options,
 	fclose(file);
 	ck_assert_msg(result.complete, "%s", result.error);
 
+	profile_select(&selected, &profile, selection);
 	file = open_memstream(&text, &bytes);
-	output_find(format)->write(file, &profile, "test");
+	output_find(format)->write(file, &selected, "test");
 	fclose(file);
 	ck_assert_str_eq(text, expected);
 	free(text);
+	profile_close(&selected);
 	profile_close(&profile);
+}
+
+static void assert_output(const struct load_options *options,
+                          const char *format, const char *expected)
+{
+	assert_selected(options, &(struct selection){0}, format, expected);
 }
 
 static void assert_folded(const char *expected)
@@ -67,8 +78,9 @@ START_TEST(the_small_dump_in_every_view)
 {
 	small_dump_write(&dump, 100);
 	assert_output(&(struct load_options){0}, "folded", small_dump_folded);
-	assert_output(&(struct load_options){.lines = true}, "folded",
-	              small_dump_folded_lines);
+	assert_selected(&(struct load_options){0},
+	                &(struct selection){.lines = LINES_ALL}, "folded",
+	                small_dump_folded_lines);
 	assert_output(
 		&(struct load_options){.host_addresses = true}, "folded",
 		"[no stack] 1\n"

@@ -92,8 +92,6 @@ static void write_data(FILE *file, const struct profile *profile,
 	write_frames(file, profile);
 	fputs("\"entries\":[", file);
 	for (size_t i = 0; i < view.count; i++) {
-		if (i > 0 && view.entries[i].total == 0)
-			continue; /* no sample came to it */
 		fputs(i > 0 ? ",\n" : "", file);
 		write_entry(file, profile, &view.entries[i]);
 	}

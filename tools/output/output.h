@@ -10,6 +10,15 @@
 
 #include "profile/profile.h"
 
+/* What a format can, and what it needs of the profile. */
+enum output_wants {
+	OUTPUT_CAN_COMPARE = 1,    /* shows old and new samples */
+	OUTPUT_HAS_ROWS = 2,       /* leaves small rows out by itself */
+	OUTPUT_WANTS_LINES = 4,    /* frames by line, names without it */
+	OUTPUT_WANTS_LABELS = 8,   /* tags with thread, VM and coroutine */
+	OUTPUT_WANTS_MOMENTS = 16, /* samples in time */
+};
+
 struct output_format {
 	const char *name; /* as in --format=NAME */
 	const char *help; /* one line */
@@ -17,6 +26,7 @@ struct output_format {
 	 * profiled, such as the dump's file name. */
 	void (*write)(FILE *file, const struct profile *profile,
 	              const char *title);
+	unsigned wants; /* enum output_wants */
 };
 
 /* Ends with a row whose name is NULL. The first one is the default. */

@@ -62,6 +62,7 @@ static bool read_text(struct dump_reader *reader, struct dump_record *record,
 		return field_missing(reader, what);
 	record->text = reader->text.bytes;
 	record->text_bytes = reader->text.length;
+	record->readable_bytes = reader->text.length;
 	record->text_offset =
 		byte_input_offset(&reader->in) - reader->text.length;
 	return true;
@@ -79,16 +80,40 @@ static bool read_proto(struct dump_reader *reader, struct dump_record *record)
 	                   "first line of a Lua function");
 }
 
+/* Of items that are in the chunk, which is usual, no copy is made. */
+static bool read_extension(struct dump_reader *reader,
+                           struct dump_record *record)
+{
+	struct byte_input *in = &reader->in;
+	const uint8_t *bytes = byte_input_peek(in, NUMBER_BYTES_MAX);
+	struct byte_input ahead;
+	uint64_t count;
+
+	record->kind = DUMP_EXTENSION;
+	if (bytes == NULL)
+		return read_text(reader, record, "items of an extension");
+	byte_input_open_memory(&ahead, bytes, NUMBER_BYTES_MAX, 0);
+	if (!byte_input_get_number(&ahead, &count) ||
+	    count > DUMP_CHUNK_BYTES - NUMBER_BYTES_MAX ||
+	    (bytes = byte_input_peek(in, ahead.next + count)) == NULL)
+		return read_text(reader, record, "items of an extension");
+	record->text = (const char *)bytes + ahead.next;
+	record->text_bytes = (size_t)count;
+	record->readable_bytes = in->count - in->next - ahead.next;
+	record->text_offset = byte_input_offset(in) + ahead.next;
+	in->next += ahead.next + (size_t)count;
+	return true;
+}
+
 static bool read_c_symbol(struct dump_reader *reader,
                           struct dump_record *record)
 {
 	record->kind = DUMP_C_SYMBOL;
-	if (!read_number(reader, &record->address, "address of a C symbol") ||
-	    !read_text(reader, record, "name of a C symbol"))
+	if (!read_number(reader, &record->address, "address of a C symbol"))
 		return false;
 	if (record->address == EXTENSION_ADDRESS && !reader->in_symtab)
-		record->kind = DUMP_EXTENSION;
-	return true;
+		return read_extension(reader, record);
+	return read_text(reader, record, "name of a C symbol");
 }
 
 static bool read_trace(struct dump_reader *reader, struct dump_record *record)
@@ -98,6 +123,25 @@ static bool read_trace(struct dump_reader *reader, struct dump_record *record)
 	       read_number(reader, &record->address,
 	                   "prototype address of a trace") &&
 	       read_number(reader, &record->line, "start line of a trace");
+}
+
+/*
+ * Symbol tables of version 2, which memory profiles of early 2022 have, knew
+ * traces under what is now C symbols, and first had the address of the machine
+ * code before the prototype's. No version tells the two forms apart, but no
+ * address is as low as a line.
+ */
+#define EARLY_LINE_MAX (1u << 24)
+
+static bool read_early_trace(struct dump_reader *reader,
+                             struct dump_record *record)
+{
+	if (!read_trace(reader, record))
+		return false;
+	if (record->line < EARLY_LINE_MAX || record->line == UINT64_MAX)
+		return true;
+	record->address = record->line;
+	return read_number(reader, &record->line, "start line of a trace");
 }
 
 /* ---- samples ----------------------------------------------------------- */
@@ -186,6 +230,60 @@ static bool read_host(struct dump_reader *reader, struct dump_record *record)
 	return true;
 }
 
+/*
+ * Where both stacks of a sample end, if they are between bytes and end, in
+ * numbers of up to 8 bytes, and good. NULL: read them frame by frame, which
+ * also tells what is wrong.
+ */
+static const uint8_t *skip_stacks(const uint8_t *bytes, const uint8_t *end,
+                                  bool has_guest)
+{
+	uint64_t number = 0;
+	size_t count;
+
+	/* A type and two numbers, or one number, at a time. */
+	while (end - bytes >= 17) {
+		if (has_guest) {
+			uint8_t type = *bytes++;
+
+			has_guest = type != GUEST_BOTTOM;
+			if (!has_guest)
+				continue;
+			if (type < GUEST_LUA || type > GUEST_FAST)
+				return NULL;
+			count = number_decode_short(bytes, &number);
+			bytes += count;
+			if (count > 0 && type == GUEST_LUA)
+				bytes += count =
+					number_decode_short(bytes, &number);
+			if (count == 0)
+				return NULL;
+			continue;
+		}
+		count = number_decode_short(bytes, &number);
+		bytes += count;
+		if (count == 0)
+			return NULL;
+		if (number == 0)
+			return bytes;
+	}
+	return NULL;
+}
+
+/* True: done. */
+static bool try_skip_stacks(struct dump_reader *reader,
+                            const struct dump_record *record)
+{
+	struct byte_input *in = &reader->in;
+	const uint8_t *start = in->bytes + in->next;
+	const uint8_t *end = skip_stacks(start, in->bytes + in->count,
+	                                 sample_state_has_guest(record->state));
+
+	if (end != NULL)
+		in->next += (size_t)(end - start);
+	return end != NULL;
+}
+
 static bool read_trace_sample(struct dump_reader *reader,
                               struct dump_record *record)
 {
@@ -200,6 +298,8 @@ static bool read_trace_sample(struct dump_reader *reader,
 static bool read_sample(struct dump_reader *reader, struct dump_record *record)
 {
 	record->kind = DUMP_SAMPLE;
+	if (reader->skip_stacks && try_skip_stacks(reader, record))
+		return true;
 	if (sample_state_has_guest(record->state) &&
 	    !read_guest(reader, record))
 		return false;
@@ -234,23 +334,32 @@ static bool read_header(struct dump_reader *reader, const char *magic,
 	       field_missing(reader, "three reserved bytes of a header");
 }
 
+bool dump_reader_open_input(struct dump_reader *reader, byte_input_reader read,
+                            void *context, const char *file_name)
+{
+	uint8_t *version = &reader->table_version;
+
+	reader->file_name = file_name;
+	reader->chunk = memory_zeroed(DUMP_CHUNK_BYTES, 1);
+	byte_input_open_reader(&reader->in, read, context, reader->chunk,
+	                       DUMP_CHUNK_BYTES);
+	reader->in_symtab = true;
+	if (!read_header(reader, SYMTAB_MAGIC, "start of the symbol table",
+	                 version))
+		return false;
+	if (*version >= 1 && *version <= SYMTAB_VERSION)
+		return true;
+	return dump_reader_fail(reader, STREAM_MAGIC_BYTES,
+	                        "expected a symbol table of version 1 to %d, "
+	                        "got version %u",
+	                        SYMTAB_VERSION, *version);
+}
+
 bool dump_reader_open(struct dump_reader *reader, FILE *file,
                       const char *file_name)
 {
-	uint8_t version;
-
-	reader->file_name = file_name;
-	byte_input_open_file(&reader->in, file);
-	reader->in_symtab = true;
-	if (!read_header(reader, SYMTAB_MAGIC, "start of the symbol table",
-	                 &version))
-		return false;
-	if (version == 1 || version == SYMTAB_VERSION)
-		return true;
-	return dump_reader_fail(reader, STREAM_MAGIC_BYTES,
-	                        "expected a symbol table of version 1 or %d, "
-	                        "got version %u",
-	                        SYMTAB_VERSION, version);
+	return dump_reader_open_input(reader, byte_input_read_file, file,
+	                              file_name);
 }
 
 void dump_reader_close(struct dump_reader *reader)
@@ -258,6 +367,8 @@ void dump_reader_close(struct dump_reader *reader)
 	byte_string_free(&reader->text);
 	free(reader->guest);
 	free(reader->host);
+	free(reader->chunk);
+	reader->chunk = NULL;
 	reader->guest = NULL;
 	reader->host = NULL;
 }
@@ -288,6 +399,8 @@ static bool read_table_record(struct dump_reader *reader,
 	case SYMTAB_LUA:
 		return read_proto(reader, record);
 	case SYMTAB_C:
+		if (reader->table_version < SYMTAB_VERSION)
+			return read_early_trace(reader, record);
 		return read_c_symbol(reader, record);
 	case SYMTAB_TRACE:
 		return read_trace(reader, record);

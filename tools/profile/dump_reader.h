@@ -3,9 +3,7 @@
  * Reader of sysprof dumps, record by record, in one pass: from files and
  * pipes. Knows the encoding, not what it means.
  *
- * Reads symbol tables of version 1 and 3 and streams of version 1 and 2.
- * Tables of version 2 existed only between releases, before there was a
- * stream, and had two forms that cannot be told apart.
+ * Reads symbol tables of version 1 to 3 and streams of version 1 and 2.
  */
 #ifndef PROFILE_DUMP_READER_H
 #define PROFILE_DUMP_READER_H
@@ -20,6 +18,8 @@
 
 /* More frames than a Lua or native stack can have are not believed. */
 #define DUMP_FRAMES_MAX (1u << 20)
+/* Bytes that are read at once. */
+#define DUMP_CHUNK_BYTES (128u << 10)
 /* Longer names are cut. */
 #define DUMP_STRING_BYTES_MAX (10u << 20)
 
@@ -50,7 +50,8 @@ struct dump_record {
 
 	const char *text; /* chunk name, C symbol, or extension items */
 	size_t text_bytes;
-	uint64_t text_offset; /* in the file, of the first byte of text */
+	size_t readable_bytes; /* from text on, text_bytes or more */
+	uint64_t text_offset;  /* in the file, of the first byte of text */
 
 	enum sample_state state;        /* of a sample */
 	const struct dump_guest *guest; /* innermost first */
@@ -61,10 +62,15 @@ struct dump_record {
 
 struct dump_reader {
 	struct byte_input in;
+	uint8_t *chunk;        /* of in */
 	const char *file_name; /* for messages */
 	bool in_symtab;
+	uint8_t table_version;
 	uint8_t stream_version;
 	bool ended; /* the end record was read */
+	/* Set by the caller before a sample whose stacks it has already: they
+	 * are checked, but the record need not have them. */
+	bool skip_stacks;
 
 	struct byte_string text;
 	struct dump_guest *guest;
@@ -84,6 +90,8 @@ enum dump_read {
 /* The reader must be zeroed. The file stays the caller's. False: error. */
 bool dump_reader_open(struct dump_reader *reader, FILE *file,
                       const char *file_name);
+bool dump_reader_open_input(struct dump_reader *reader, byte_input_reader read,
+                            void *context, const char *file_name);
 void dump_reader_close(struct dump_reader *reader);
 enum dump_read dump_reader_next(struct dump_reader *reader,
                                 struct dump_record *record);

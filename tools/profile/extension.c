@@ -80,15 +80,18 @@ static bool read_session(struct item *item)
 			EXTENSION_VERSION,
 			(unsigned long long)session->version);
 	session->known = true;
-	return get_number(item, &session->pid, "process id") &&
-	       get_number(item, &session->mode, "mode") &&
-	       get_number(item, &session->interval_ns, "interval") &&
-	       get_number(item, &session->start_monotonic_ns, "start time") &&
-	       get_number(item, &session->start_realtime_ns, "start date") &&
-	       replace_string(item, &session->clock, "name of the clock") &&
-	       replace_string(item, &session->vm,
-	                      "name of the virtual machine") &&
-	       replace_string(item, &session->writer, "name of the writer");
+	bool good =
+		get_number(item, &session->pid, "process id") &&
+		get_number(item, &session->mode, "mode") &&
+		get_number(item, &session->interval_ns, "interval") &&
+		get_number(item, &session->start_monotonic_ns, "start time") &&
+		get_number(item, &session->start_realtime_ns, "start date") &&
+		replace_string(item, &session->clock, "name of the clock") &&
+		replace_string(item, &session->vm,
+	                       "name of the virtual machine") &&
+		replace_string(item, &session->writer, "name of the writer");
+	item->loader->last_time_ns = session->start_monotonic_ns;
+	return good;
 }
 
 static bool read_end(struct item *item)
@@ -110,8 +113,13 @@ static bool read_lost(struct item *item)
 	if (!get_number(item, &reason, "reason of lost samples") ||
 	    !get_number(item, &count, "count of lost samples"))
 		return false;
-	if (reason < PROFILE_LOST_REASONS)
-		item->loader->profile->lost[reason] = count;
+	if (reason >= PROFILE_LOST_REASONS)
+		return true;
+
+	/* Each item has all since the start, of one dump among several. */
+	uint64_t *known = &item->loader->lost[reason];
+	item->loader->profile->lost[reason] += count - *known;
+	*known = count;
 	return true;
 }
 
@@ -238,20 +246,22 @@ static bool read_node(struct item *item)
 
 static bool read_sample(struct item *item)
 {
-	uint64_t passed_ns;
-	uint64_t thread_id;
-	uint64_t vm_number;
-	uint64_t coroutine;
+	struct loader *loader = item->loader;
+	struct sample_item *sample = &loader->item;
+	uint64_t passed;
 	uint64_t node;
 
-	if (!get_number(item, &passed_ns, "time of a sample") ||
-	    !get_number(item, &thread_id, "thread of a sample") ||
-	    !get_number(item, &vm_number, "virtual machine of a sample") ||
-	    !get_number(item, &coroutine, "coroutine of a sample") ||
+	if (!get_number(item, &passed, "time of a sample") ||
+	    !get_number(item, &sample->thread_id, "thread of a sample") ||
+	    !get_number(item, &sample->vm_number,
+	                "virtual machine of a sample") ||
+	    !get_number(item, &sample->coroutine, "coroutine of a sample") ||
 	    !get_number(item, &node, "leaf node of a sample") ||
-	    !find_node(item, node, "leaf of a sample", &item->loader->leaf))
+	    !find_node(item, node, "leaf of a sample", &sample->leaf))
 		return false;
-	item->loader->has_leaf = true;
+	loader->last_time_ns += (uint64_t)number_unzigzag(passed);
+	sample->time_ns = loader->last_time_ns;
+	sample->known = true;
 	return true;
 }
 
@@ -279,6 +289,53 @@ static bool read_body(struct item *item, uint8_t kind)
 		return read_end(item);
 	}
 	return true;
+}
+
+/*
+ * ITEM_SAMPLE, which nearly every record is, if its fields are numbers of up to
+ * 8 bytes that are all there: returns the length of the whole item. 0: read it
+ * field by field, which also tells what is wrong.
+ */
+static size_t read_short_sample(struct loader *loader,
+                                const struct dump_record *record, size_t start)
+{
+	enum {
+		PASSED,
+		THREAD,
+		VM,
+		COROUTINE,
+		NODE,
+		FIELDS
+	};
+	const uint8_t *bytes = (const uint8_t *)record->text + start;
+	uint64_t field[FIELDS];
+	size_t at = 2; /* behind kind and length */
+
+	if (record->readable_bytes - start < 2 + FIELDS * sizeof(uint64_t) ||
+	    bytes[0] != ITEM_SAMPLE ||
+	    (size_t)bytes[1] + 2 > record->text_bytes - start ||
+	    bytes[1] >= 0x80)
+		return 0;
+	for (size_t i = 0; i < FIELDS; i++) {
+		size_t used = number_decode_short(bytes + at, &field[i]);
+
+		if (used == 0)
+			return 0;
+		at += used;
+	}
+	if (at > 2 + (size_t)bytes[1] || field[NODE] == 0 ||
+	    field[NODE] >= loader->tree_count)
+		return 0;
+	loader->last_time_ns += (uint64_t)number_unzigzag(field[PASSED]);
+	loader->item = (struct sample_item){
+		.known = true,
+		.leaf = loader->tree[field[NODE]],
+		.time_ns = loader->last_time_ns,
+		.thread_id = field[THREAD],
+		.vm_number = field[VM],
+		.coroutine = field[COROUTINE],
+	};
+	return 2 + (size_t)bytes[1];
 }
 
 /* The item at *at of the record; moves *at behind it. */
@@ -314,8 +371,12 @@ bool extension_read(struct loader *loader, const struct dump_record *record)
 {
 	size_t at = 0;
 
-	while (at < record->text_bytes)
-		if (!read_item(loader, record, &at))
+	while (at < record->text_bytes) {
+		size_t bytes = read_short_sample(loader, record, at);
+
+		at += bytes;
+		if (bytes == 0 && !read_item(loader, record, &at))
 			return false;
+	}
 	return true;
 }

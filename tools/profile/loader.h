@@ -18,6 +18,16 @@ struct host_naming {
 	enum compat_entry compat;
 };
 
+/* ITEM_SAMPLE. */
+struct sample_item {
+	bool known;    /* there is one for the next sample */
+	uint32_t leaf; /* node of the profile */
+	uint64_t time_ns;
+	uint64_t thread_id;
+	uint64_t vm_number;
+	uint64_t coroutine;
+};
+
 struct loader {
 	struct dump_reader reader;
 	struct load_options options;
@@ -31,12 +41,22 @@ struct loader {
 	size_t host_capacity;
 	struct id_map proto_cache; /* prototype, first line -> frame */
 
+	struct id_map trace_cache; /* trace number -> frame */
+
 	/* The extension. */
 	uint32_t *tree; /* node of the dump -> node of the profile; [0] root */
 	size_t tree_count;
 	size_t tree_capacity;
-	bool has_leaf; /* leaf belongs to the next sample */
-	uint32_t leaf; /* node of the profile */
+	struct sample_item item; /* about the next sample */
+	uint64_t last_time_ns;   /* of the sample before, or the start */
+	uint64_t lost[PROFILE_LOST_REASONS];
+
+	/* Samples. */
+	uint32_t dump;               /* index in the profile */
+	uint64_t read_count;         /* those that a filter drops included */
+	struct profile_tag last_tag; /* and its index */
+	uint32_t last_tag_index;
+	bool has_last_tag;
 
 	/* Lists of one sample. */
 	struct join join;
@@ -57,6 +77,7 @@ bool extension_read(struct loader *loader, const struct dump_record *record);
 /* naming.c: frames of the profile. Symbols that change are announced. */
 void naming_forget_prototypes(struct loader *loader);
 void naming_forget_hosts(struct loader *loader);
+void naming_forget_traces(struct loader *loader);
 
 const struct host_naming *naming_host(struct loader *loader, uint64_t address);
 /* A C function by its entry. */

@@ -45,3 +45,8 @@ char *memory_copy(const char *bytes, size_t count)
 	copy[count] = '\0';
 	return copy;
 }
+
+char *memory_copy_string(const char *string)
+{
+	return memory_copy(string, string != NULL ? strlen(string) : 0);
+}

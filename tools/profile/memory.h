@@ -14,5 +14,7 @@ void *memory_grow(void *array, size_t *capacity, size_t needed,
 void *memory_zeroed(size_t count, size_t element_bytes);
 /* A copy with a NUL behind it. */
 char *memory_copy(const char *bytes, size_t count);
+/* NULL is copied as the empty string. */
+char *memory_copy_string(const char *string);
 
 #endif

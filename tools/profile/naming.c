@@ -20,6 +20,11 @@ void naming_forget_hosts(struct loader *loader)
 	loader->host_count = 0;
 }
 
+void naming_forget_traces(struct loader *loader)
+{
+	id_map_clear(&loader->trace_cache);
+}
+
 /* ---- native code ------------------------------------------------------- */
 
 static uint32_t native_frame(struct loader *loader, enum frame_kind kind,
@@ -33,7 +38,9 @@ static uint32_t native_frame(struct loader *loader, enum frame_kind kind,
 	else
 		bytes = frame_name_native(name, symbol->name,
 		                          symbol->name_bytes);
-	return profile_frame(loader->profile, kind, 0, name, bytes);
+	return profile_frame(loader->profile, kind,
+	                     address >> 63 ? PROFILE_FLAG_KERNEL : 0, name,
+	                     bytes);
 }
 
 /* "SYMBOL:0xADDR" with the symbol's address, or "CFUNC 0xADDR". */
@@ -112,6 +119,26 @@ uint32_t naming_fast(struct loader *loader, uint64_t number)
 	return profile_frame(loader->profile, FRAME_FAST, 0, name, bytes);
 }
 
+/* Lines are 32-bit signed numbers; what is negative is none. */
+static uint32_t source_line(uint64_t line)
+{
+	return line <= INT32_MAX ? (uint32_t)line : 0;
+}
+
+/* file: FRAME_NAME_BYTES, for the source's file. */
+static struct profile_source lua_source(char *file,
+                                        const struct lua_function *function,
+                                        uint64_t first_line, uint64_t line)
+{
+	return (struct profile_source){
+		.file = file,
+		.file_bytes = frame_name_source(file, function->chunk,
+	                                        function->chunk_bytes),
+		.first_line = source_line(first_line),
+		.line = source_line(line),
+	};
+}
+
 /* A function of which no symbol tells the chunk. */
 static size_t unknown_lua_name(char *name, uint64_t address,
                                uint64_t first_line)
@@ -133,18 +160,23 @@ uint32_t naming_prototype(struct loader *loader, uint64_t address,
 	                   first_line << 1 | (flags != 0), 0, &is_new);
 	const struct lua_function *function;
 	char name[FRAME_NAME_BYTES];
+	char file[FRAME_NAME_BYTES] = "";
+	struct profile_source source = {.file = file};
 	size_t bytes;
 
 	if (!is_new)
 		return *frame;
 	function = symbols_find_prototype(&loader->symbols, address);
-	if (function != NULL)
+	if (function != NULL) {
 		bytes = frame_name_lua(name, function->chunk,
 		                       function->chunk_bytes, first_line, "",
 		                       0);
-	else
+		source = lua_source(file, function, first_line, 0);
+	} else {
 		bytes = unknown_lua_name(name, address, first_line);
-	*frame = profile_frame(loader->profile, FRAME_LUA, flags, name, bytes);
+	}
+	*frame = profile_frame_at(loader->profile, FRAME_LUA, flags, name,
+	                          bytes, &source);
 	return *frame;
 }
 
@@ -154,22 +186,26 @@ uint32_t naming_lua(struct loader *loader, uint64_t id, uint64_t line,
 	const struct lua_function *function =
 		symbols_find_lua(&loader->symbols, id);
 	char name[FRAME_NAME_BYTES];
+	char file[FRAME_NAME_BYTES] = "";
+	struct profile_source source = {.file = file};
 	size_t bytes;
 
-	if (function == NULL)
+	if (function == NULL) {
 		bytes = (size_t)snprintf(name, sizeof(name),
 		                         "[Lua function %llu]",
 		                         (unsigned long long)id);
-	else
-		bytes = frame_name_lua_line(
-			name, function->chunk, function->chunk_bytes,
-			function->first_line, function->name,
-			strlen(function->name),
-			loader->options.lines ? line : 0);
-	return profile_frame(loader->profile, FRAME_LUA, flags, name, bytes);
+	} else {
+		bytes = frame_name_lua(name, function->chunk,
+		                       function->chunk_bytes,
+		                       function->first_line, function->name,
+		                       strlen(function->name));
+		source = lua_source(file, function, function->first_line, line);
+	}
+	return profile_frame_at(loader->profile, FRAME_LUA, flags, name, bytes,
+	                        &source);
 }
 
-uint32_t naming_trace(struct loader *loader, uint64_t number)
+static uint32_t name_trace(struct loader *loader, uint64_t number)
 {
 	const struct trace *trace =
 		symbols_find_trace(&loader->symbols, number);
@@ -178,13 +214,28 @@ uint32_t naming_trace(struct loader *loader, uint64_t number)
 	                                               trace->prototype)
 			      : NULL;
 	char name[FRAME_NAME_BYTES];
+	char file[FRAME_NAME_BYTES] = "";
+	struct profile_source source = {.file = file};
 	size_t bytes = frame_name_trace(
 		name, number, function != NULL ? function->chunk : "",
 		function != NULL ? function->chunk_bytes : 0,
 		trace != NULL ? trace->start_line : 0);
 
-	return profile_frame(loader->profile, FRAME_LUA, FRAME_FLAG_COMPILED,
-	                     name, bytes);
+	if (function != NULL)
+		source = lua_source(file, function, trace->start_line, 0);
+	return profile_frame_at(loader->profile, FRAME_LUA, FRAME_FLAG_COMPILED,
+	                        name, bytes, &source);
+}
+
+uint32_t naming_trace(struct loader *loader, uint64_t number)
+{
+	bool is_new;
+	uint32_t *frame =
+		id_map_add(&loader->trace_cache, number, 0, 0, &is_new);
+
+	if (is_new)
+		*frame = name_trace(loader, number);
+	return *frame;
 }
 
 uint32_t naming_marker(struct loader *loader, uint64_t marker)

@@ -20,6 +20,8 @@ struct draft {
 	uint32_t rank;
 	uint32_t frame; /* index of the profile's frame */
 	uint64_t self;
+	uint64_t total; /* self, and that of all above */
+	uint64_t new_self;
 	uint64_t by_state[STATE_COUNT];
 };
 
@@ -33,6 +35,10 @@ static int compare_names(const void *left, const void *right)
 		order = (int)a->frame->kind - (int)b->frame->kind;
 	if (order == 0)
 		order = (int)a->frame->flags - (int)b->frame->flags;
+	if (order == 0)
+		order = strcmp(a->frame->file, b->frame->file);
+	if (order == 0 && a->frame->line != b->frame->line)
+		order = a->frame->line < b->frame->line ? -1 : 1;
 	return order;
 }
 
@@ -58,6 +64,31 @@ static uint32_t *rank_frames(const struct profile *profile,
 	}
 	free(ranked);
 	return ranks;
+}
+
+static void add_counts(struct draft *drafts, const uint32_t *draft_of,
+                       const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->count_count; i++) {
+		const struct profile_count *count = &profile->counts[i];
+		const struct profile_tag *tag = &profile->tags[count->tag];
+		struct draft *draft = &drafts[draft_of[count->node]];
+
+		draft->self += count->samples;
+		draft->by_state[tag->state] += count->samples;
+		if (profile->new_from > 0 && tag->dump >= profile->new_from)
+			draft->new_self += count->samples;
+	}
+}
+
+/* Drafts without a sample on them are not shown: filters leave some. */
+static void sum_drafts(struct draft *drafts, size_t count)
+{
+	for (size_t i = count; i-- > 0;) {
+		drafts[i].total += drafts[i].self;
+		if (i > 0)
+			drafts[drafts[i].parent].total += drafts[i].total;
+	}
 }
 
 /* Drafts with equal frames under one parent are merged; parents stay before
@@ -89,11 +120,9 @@ static struct draft *draft_nodes(const struct profile *profile,
 			draft->frame = node->frame;
 		}
 		draft_of[i] = at;
-		for (size_t state = 0; state < STATE_COUNT; state++) {
-			draft->self += node->samples[state];
-			draft->by_state[state] += node->samples[state];
-		}
 	}
+	add_counts(drafts, draft_of, profile);
+	sum_drafts(drafts, *count);
 	id_map_free(&known);
 	free(draft_of);
 	free(ranks);
@@ -117,15 +146,19 @@ static int compare_children(const void *left, const void *right)
 	return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-/* All drafts but the root, those of one parent side by side and in order. */
-static struct child *sort_children(const struct draft *drafts, size_t count)
+/* All drafts but the root and those without samples, those of one parent side
+ * by side and in order. */
+static struct child *sort_children(const struct draft *drafts, size_t count,
+                                   size_t *child_count)
 {
 	struct child *children = memory_zeroed(count, sizeof(*children));
 
+	*child_count = 0;
 	for (size_t i = 1; i < count; i++)
-		children[i - 1] = (struct child){drafts[i].parent,
-		                                 drafts[i].rank, (uint32_t)i};
-	qsort(children, count - 1, sizeof(*children), compare_children);
+		if (drafts[i].total > 0)
+			children[(*child_count)++] = (struct child){
+				drafts[i].parent, drafts[i].rank, (uint32_t)i};
+	qsort(children, *child_count, sizeof(*children), compare_children);
 	return children;
 }
 
@@ -136,6 +169,8 @@ static void fill_entry(struct stack_entry *entry, const struct draft *draft,
 	entry->name = draft->rank;
 	entry->self = draft->self;
 	entry->total = draft->self;
+	entry->new_self = draft->new_self;
+	entry->new_total = draft->new_self;
 	memcpy(entry->by_state, draft->by_state, sizeof(entry->by_state));
 }
 
@@ -144,8 +179,9 @@ static void order_entries(struct stack_view *view,
                           const struct profile *profile,
                           const struct draft *drafts)
 {
-	struct child *children = sort_children(drafts, view->count);
-	size_t child_count = view->count - 1;
+	size_t child_count;
+	struct child *children =
+		sort_children(drafts, view->count, &child_count);
 	/* Of each draft: the place of its next child, and its entry. */
 	size_t *next = memory_zeroed(view->count, sizeof(*next));
 	uint32_t *entry_of = memory_zeroed(view->count, sizeof(*entry_of));
@@ -177,6 +213,7 @@ static void order_entries(struct stack_view *view,
 		entry_of[child] = filled++;
 		at = child;
 	}
+	view->count = filled;
 	free(children);
 	free(next);
 	free(entry_of);
@@ -193,6 +230,7 @@ static void sum_totals(struct stack_view *view)
 		if (entry->end > parent->end)
 			parent->end = entry->end;
 		parent->total += entry->total;
+		parent->new_total += entry->new_total;
 		for (size_t state = 0; state < STATE_COUNT; state++)
 			parent->by_state[state] += entry->by_state[state];
 	}

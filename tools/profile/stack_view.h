@@ -24,6 +24,9 @@ struct stack_entry {
 	uint64_t total;  /* self, and those of all that stands on it */
 	/* Samples of total by VM state. */
 	uint64_t by_state[STATE_COUNT];
+	/* Of a comparison (profile.new_from): those of the new profile. */
+	uint64_t new_self;
+	uint64_t new_total;
 };
 
 struct stack_view {
