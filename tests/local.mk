@@ -52,7 +52,10 @@ tests_end_to_end_c_api_host_LDADD = lib/libluajit-sysprof.la $(LUAJIT_LIBS)
 stream_tests = tests/unit/test_codec tests/unit/test_call_tree \
 	tests/unit/test_frame_name tests/unit/test_sysprof_stream \
 	tests/unit/test_profile
-check_PROGRAMS += $(stream_tests) tests/write_small_dump
+check_PROGRAMS += $(stream_tests) tests/write_small_dump \
+	bench/write_large_dump
+bench_write_large_dump_LDADD = lib/libstream.la
+EXTRA_DIST += bench/parse-speed.sh
 dist_check_SCRIPTS += tests/check-parse-sysprof.sh tests/check-sysprof-corpus.sh
 TESTS += $(stream_tests) tests/check-parse-sysprof.sh \
 	tests/check-sysprof-corpus.sh
