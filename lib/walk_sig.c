@@ -171,6 +171,12 @@ void walk_stack(struct walk *walk, const struct vm *vm,
                 const struct walk_visitor *visitor, void *visitor_context,
                 struct walk_facts *facts)
 {
+	const greg_t *general = context->uc_mcontext.gregs;
+	const struct scratch_registers scratch = {
+		.rax = (uint64_t)general[REG_RAX],
+		.rcx = (uint64_t)general[REG_RCX],
+		.rdx = (uint64_t)general[REG_RDX],
+	};
 	struct cpu_registers registers;
 	struct vm_chain chain;
 
@@ -180,8 +186,7 @@ void walk_stack(struct walk *walk, const struct vm *vm,
 	walk->visitor = visitor;
 	walk->context = visitor_context;
 	unwind_cache_begin(&walk->rows, tables);
-	vm_chain_begin(&chain, vm, &walk->rows,
-	               (uint64_t)context->uc_mcontext.gregs[REG_RDX]);
+	vm_chain_begin(&chain, vm, &walk->rows, &scratch);
 	facts->vmstate = chain.vmstate;
 	walk_native(walk, &chain, &registers);
 	guest_walk_begin(&walk->guest, vm, &walk->moved, walk->vm_frames,

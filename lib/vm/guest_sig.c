@@ -232,8 +232,7 @@ static uint64_t find_lost_pc(const struct guest_walk *walk,
 	    function.id != FUNCTION_LUA)
 		return 0;
 	if (vm_frame->rbx < FRAME_DISTANCE_MAX &&
-	    read_continuation(layout,
-	                      frame + (vm_frame->rbx & ~UINT64_C(7)),
+	    read_continuation(layout, frame + (vm_frame->rbx & ~UINT64_C(7)),
 	                      &continuation, &pc) &&
 	    prototype_position(layout, function.prototype, pc, &position))
 		return pc;
@@ -271,35 +270,66 @@ static bool start_in_interpreter(struct guest_walk *walk,
 	return best.score != BASE_WRONG;
 }
 
+/* Base of the frame that the running trace counts from, 0 if none runs. */
+static uint64_t read_jit_base(const struct vm *vm)
+{
+	uint64_t jit_base;
+
+	return load_reference(vm->layout,
+	                      vm->global_state + vm->layout->global.jit_base,
+	                      &jit_base)
+	               ? jit_base
+	               : 0;
+}
+
+/* A trace is being left: which one, and by which exit? The exit handler notes it
+ * in the JIT's state some instructions after it has said that it runs. */
+static bool find_exit(const struct guest_walk *walk,
+                      const struct vm_frame *vm_frame, uint64_t *trace,
+                      uint32_t *snapshot)
+{
+	const struct vm *vm = walk->vm;
+	uint64_t jit =
+		vm->global_state - vm->layout->gg_global + vm->layout->gg_jit;
+	int32_t vmstate = vm_read_state(vm);
+	uint32_t number;
+
+	if (vmstate >= 0) {
+		*trace = trace_object(vm, (uint32_t)vmstate);
+		if (!*trace)
+			return false;
+		if (trace_exit_at(vm, *trace, vm_frame->ip, vm_frame->cframe,
+		                  snapshot))
+			return true;
+		*snapshot = (uint32_t)vm_frame->rax;
+		return vm_frame->interrupted &&
+		       *snapshot < trace_snapshot_count(vm, *trace);
+	}
+	if (vmstate != ~VMSTATE_EXIT)
+		return false;
+	number = (uint32_t)vm_frame->rcx;
+	*snapshot = (uint32_t)vm_frame->rax;
+	if (!(vm_frame->interrupted && read_jit_base(vm)) &&
+	    (!load_u32(jit + vm->layout->jit.exit_parent, &number) ||
+	     !load_u32(jit + vm->layout->jit.exit_number, snapshot)))
+		return false;
+	*trace = trace_object(vm, number);
+	return *trace != 0;
+}
+
 /* The trace that runs, or that is being left, and the snapshot that says which
  * frames it has inlined. */
 static bool find_snapshot(struct guest_walk *walk,
                           const struct vm_frame *vm_frame, uint64_t *trace,
                           uint32_t *snapshot)
 {
-	const struct vm *vm = walk->vm;
-	uint64_t jit =
-		vm->global_state - vm->layout->gg_global + vm->layout->gg_jit;
-	int32_t vmstate = vm_read_state(vm);
-	uint32_t number = vm_frame->trace_number;
-
 	*trace = 0;
-	if (number) {
-		walk->trace_number = number;
-		*trace = trace_object(vm, number);
-		return *trace &&
-		       trace_snapshot_at(vm, *trace, vm_frame->ip, snapshot);
-	}
-	if (vmstate >= 0) {
-		*trace = trace_object(vm, (uint32_t)vmstate);
-		return false;
-	}
-	if (vmstate != ~VMSTATE_EXIT ||
-	    !load_u32(jit + vm->layout->jit.exit_parent, &number) ||
-	    !load_u32(jit + vm->layout->jit.exit_number, snapshot))
-		return false;
-	*trace = trace_object(vm, number);
-	return *trace != 0;
+	if (!vm_frame->trace_number)
+		return find_exit(walk, vm_frame, trace, snapshot);
+	walk->trace_number = vm_frame->trace_number;
+	*trace = trace_object(walk->vm, vm_frame->trace_number);
+	return *trace &&
+	       trace_snapshot_at(walk->vm, *trace, vm_frame->ip, snapshot);
 }
 
 static void visit_prototype(const struct guest_walk *walk, uint64_t prototype,
@@ -517,9 +547,7 @@ static enum guest_result start_coroutine(struct guest_walk *walk, size_t index,
 		if (walk->vm_frames[i].thread != walk->thread)
 			innermost = false;
 	if (innermost)
-		load_reference(layout,
-		               walk->vm->global_state + layout->global.jit_base,
-		               &jit_base);
+		jit_base = read_jit_base(walk->vm);
 	repair_moved(walk, &stored_base, &jit_base);
 	if (is_frameless(walk, index, stored_base)) {
 		*skip = true;

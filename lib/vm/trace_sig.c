@@ -29,6 +29,12 @@
 #define INSTRUCTION_ADD_RSP_WIDE   0xc48148
 #define INSTRUCTION_JMP            0xe9
 
+#define INSTRUCTION_JMP_SHORT 0xeb
+#define INSTRUCTION_PUSH_BYTE 0x6a
+
+/* A trace's stack pointer, from the C frame, but for its stack_adjust. */
+#define TRACE_STACK_BYTES 16
+
 /* Instructions that are looked through for a return. */
 #define RETURN_SEARCH_MAX 1000
 
@@ -175,6 +181,15 @@ uint64_t trace_find_return(const struct vm *vm, uint64_t prototype)
 		found_line = line;
 	}
 	return found;
+}
+
+uint32_t trace_snapshot_count(const struct vm *vm, uint64_t trace)
+{
+	uint16_t count;
+
+	return load_u16(trace + vm->layout->trace.snapshot_count, &count)
+	               ? count
+	               : 0;
 }
 
 bool trace_snapshot_at(const struct vm *vm, uint64_t trace, uint64_t address,
@@ -440,6 +455,68 @@ bool trace_find_prototype(const struct vm *vm, uint64_t trace, uint64_t pc,
 			return true;
 	}
 	return false;
+}
+
+/* What was pushed on the stack of a trace: its own instruction, if that is yet
+ * to come, else the word where it lies. */
+static bool read_push(uint64_t instruction, uint64_t word_address,
+                      uint8_t *byte)
+{
+	uint64_t word;
+
+	if (instruction)
+		return load_u8(instruction + 1, byte);
+	if (!load_u64(word_address, &word) || (int64_t)word < INT8_MIN ||
+	    (int64_t)word > INT8_MAX)
+		return false;
+	*byte = (uint8_t)word;
+	return true;
+}
+
+/* An exit is a push of the low byte of its number, a jump to the end of its
+ * group, a push of the high byte, and a jump to the VM. Which pushes are at
+ * address or lie ahead? 0: done. */
+static bool find_pushes(uint64_t address, uint64_t *low, uint64_t *high)
+{
+	uint8_t opcode, next, distance;
+
+	*low = *high = 0;
+	if (!load_u8(address, &opcode) || !load_u8(address + 1, &distance) ||
+	    !load_u8(address + 2, &next))
+		return false;
+	if (opcode == INSTRUCTION_PUSH_BYTE &&
+	    (next == INSTRUCTION_JMP_SHORT || next == INSTRUCTION_PUSH_BYTE)) {
+		*low = address;
+		address += 2;
+		if (!load_u8(address, &opcode) ||
+		    !load_u8(address + 1, &distance))
+			return false;
+	}
+	if (opcode == INSTRUCTION_JMP_SHORT)
+		address += 2 + (uint64_t)(int64_t)(int8_t)distance;
+	if (load_u8(address, &opcode) && opcode == INSTRUCTION_PUSH_BYTE)
+		*high = address;
+	return true;
+}
+
+bool trace_exit_at(const struct vm *vm, uint64_t trace, uint64_t address,
+                   uint64_t cframe, uint32_t *snapshot)
+{
+	uint64_t low_push = 0, high_push = 0, stack;
+	uint16_t adjust;
+	uint8_t low, high;
+
+	if (!load_u16(trace + vm->layout->trace.stack_adjust, &adjust))
+		return false;
+	stack = cframe - TRACE_STACK_BYTES - adjust;
+	if (trace_code_holds(vm, address) &&
+	    !find_pushes(address, &low_push, &high_push))
+		return false;
+	if (!read_push(low_push, stack - 8, &low) ||
+	    !read_push(high_push, stack - 16, &high))
+		return false;
+	*snapshot = (uint32_t)high << 8 | low;
+	return *snapshot < trace_snapshot_count(vm, trace);
 }
 
 /* Bytes of an instruction "add rsp, constant", 0 if it is another. */

@@ -35,6 +35,9 @@ bool trace_read_start(const struct vm *vm, uint64_t trace,
  * on different lines, or the function is too long to look. */
 uint64_t trace_find_return(const struct vm *vm, uint64_t prototype);
 
+/* 0 if it cannot be read. */
+uint32_t trace_snapshot_count(const struct vm *vm, uint64_t trace);
+
 /* Number of the snapshot in force at a machine code address. */
 bool trace_snapshot_at(const struct vm *vm, uint64_t trace, uint64_t address,
                        uint32_t *snapshot);
@@ -60,6 +63,12 @@ struct trace_frames {
 /* Frames above jit_base at a snapshot. False if the snapshot is broken. */
 bool trace_read_frames(const struct vm *vm, uint64_t trace, uint32_t snapshot,
                        struct trace_frames *frames);
+
+/* The code between a trace and the VM's exit handler, and the start of that,
+ * carry the number of the exit on the stack: from the C frame's address. Number
+ * of the exit, and of its snapshot; false where that cannot be told. */
+bool trace_exit_at(const struct vm *vm, uint64_t trace, uint64_t address,
+                   uint64_t cframe, uint32_t *snapshot);
 
 /* Has the trace that runs at address come to its end and told the next trace
  * the higher frame base it goes on with? Then the inlined frames are real. */

@@ -29,8 +29,16 @@ struct vm_frame {
 	uint64_t thread; /* lua_State that runs in it */
 	uint64_t ip;     /* where its code is: exact, or inside the call */
 	uint64_t rbx, rbp;
-	uint64_t rdx;          /* RUNNING only */
+	/* Those of the interrupted code, which is the VM's: */
+	uint64_t rdx;      /* RUNNING only */
+	uint64_t rax, rcx; /* EXIT only */
+	bool interrupted;
 	uint32_t trace_number; /* TRACE only; 0: not known */
+};
+
+/* Registers that a call does not save: of the interrupted code only. */
+struct scratch_registers {
+	uint64_t rax, rcx, rdx;
 };
 
 /* What is known while walking outwards. */
@@ -38,7 +46,7 @@ struct vm_chain {
 	const struct vm *vm;
 	struct unwind_cache *rows;
 	int32_t vmstate; /* VM state word: a hint which trace runs */
-	uint64_t rdx;    /* of the interrupted code */
+	struct scratch_registers scratch;
 	/* After the first VM frame: the C frame that has to come next, 0 if it
 	 * was the outermost, and the lua_State of the last one. */
 	bool started;
@@ -55,7 +63,8 @@ enum vm_step {
 };
 
 void vm_chain_begin(struct vm_chain *chain, const struct vm *vm,
-                    struct unwind_cache *rows, uint64_t rdx);
+                    struct unwind_cache *rows,
+                    const struct scratch_registers *scratch);
 
 /* Steps out of VM or trace code. exact: ip is not a return address. row is the
  * unwind rule there, NULL if there is none. Registers change only for PLAIN and

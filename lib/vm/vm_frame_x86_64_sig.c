@@ -31,9 +31,10 @@
 #define INSTRUCTION_RET 0xc3
 
 void vm_chain_begin(struct vm_chain *chain, const struct vm *vm,
-                    struct unwind_cache *rows, uint64_t rdx)
+                    struct unwind_cache *rows,
+                    const struct scratch_registers *scratch)
 {
-	*chain = (struct vm_chain){.vm = vm, .rows = rows, .rdx = rdx};
+	*chain = (struct vm_chain){.vm = vm, .rows = rows, .scratch = *scratch};
 	chain->vmstate = vm_read_state(vm);
 }
 
@@ -184,7 +185,7 @@ static enum vm_step finish_frame(struct vm_chain *chain,
 {
 	frame->rbx = registers->saved[SAVED_RBX];
 	frame->rbp = registers->saved[SAVED_RBP];
-	frame->rdx = frame->origin == VM_FRAME_RUNNING ? chain->rdx : 0;
+	frame->rdx = frame->origin == VM_FRAME_RUNNING ? chain->scratch.rdx : 0;
 	if (!vm_owns_thread(chain->vm, frame->thread) ||
 	    !leave_cframe(chain, registers, frame))
 		return VM_STEP_LOST;
@@ -232,7 +233,7 @@ static bool enters_trace(const struct vm_chain *chain)
 	                      chain->vm->global_state +
 	                              chain->vm->layout->global.jit_base,
 	                      &jit_base) &&
-	       jit_base && jit_base == chain->rdx;
+	       jit_base && jit_base == chain->scratch.rdx;
 }
 
 static enum vm_step step_vm_code(struct vm_chain *chain,
@@ -261,7 +262,7 @@ static enum vm_step step_vm_code(struct vm_chain *chain,
 	/* A helper such as floor, called from C or from a trace. */
 	if (exact && load_u64(registers->sp, &return_address) &&
 	    is_code(chain, return_address)) {
-		chain->rdx = 0;
+		chain->scratch.rdx = 0;
 		return pop_frame(registers, 8) ? VM_STEP_PLAIN : VM_STEP_LOST;
 	}
 	/* An FFI callback builds a frame like the others before it links it. */
@@ -273,6 +274,9 @@ static enum vm_step step_vm_code(struct vm_chain *chain,
 	if (!find_cframe_outside(chain, registers, EXIT_STACK_BYTES_MAX, frame))
 		return VM_STEP_LOST;
 	frame->origin = VM_FRAME_EXIT;
+	frame->interrupted = exact;
+	frame->rax = chain->scratch.rax;
+	frame->rcx = chain->scratch.rcx;
 	return finish_frame(chain, registers, frame);
 }
 

@@ -254,8 +254,7 @@ static void format_frame(char *text, size_t bytes,
 		snprintf(text, bytes, "C %.200s", name);
 		break;
 	case STEP_FAST:
-		snprintf(text, bytes, "F %s",
-		         fast_name(frame->value));
+		snprintf(text, bytes, "F %s", fast_name(frame->value));
 		break;
 	case STEP_MARKER:
 		snprintf(text, bytes, "MARKER %u", (unsigned)frame->value);
