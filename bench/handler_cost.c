@@ -45,7 +45,7 @@ static void measure(int signal, siginfo_t *info, void *context)
 
 static void *drain(void *argument)
 {
-	static const struct timespec pause = { .tv_nsec = 5000000 };
+	static const struct timespec pause = {.tv_nsec = 5000000};
 	struct ring *ring = argument;
 
 	while (!atomic_load(&ending)) {
@@ -101,7 +101,7 @@ static void run(lua_State *L, double duration)
 
 static void report(double scale)
 {
-	static const double quantiles[] = { 0.5, 0.9, 0.99 };
+	static const double quantiles[] = {0.5, 0.9, 0.99};
 	size_t i;
 
 	if (!cost_count)
@@ -118,8 +118,8 @@ static void report(double scale)
 
 int main(int argc, char **argv)
 {
-	struct sampler_options options = { .mode = LUAM_SYSPROF_CALLGRAPH };
-	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sampler_options options = {.mode = LUAM_SYSPROF_CALLGRAPH};
+	struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART};
 	lua_State *L = luaL_newstate();
 	struct sample_clock clock;
 	struct sampler *sampler;
