@@ -98,6 +98,10 @@ tests_step_stepper_la_LIBADD = lib/libwalk.la lib/libvm.la lib/libhost.la \
 	lib/libbase.la $(LIBELF_LIBS)
 tests_step_stepper_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version \
 	-rpath /nowhere
+dist_check_SCRIPTS += tests/step/check-step.sh
+EXTRA_DIST += tests/step/step.lua tests/step/programs.lua
+TESTS += tests/step/check-step.sh
+LONG_TESTS += tests/step/check-step.sh
 
 # Ordinary recordings, without a probe.
 check_PROGRAMS += tests/end-to-end/perf_jitdump_program
