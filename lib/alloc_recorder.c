@@ -314,9 +314,8 @@ static void take_stack(struct alloc_recorder *recorder)
 	recorder->stack->frame_count = 0;
 	recorder->dropped_frames = 0;
 	recorder->ring_full = false;
-	walk_stack(recorder->walk, recorder->options.vm,
-	           unwind_tables_current(), &context, &visitor, recorder,
-	           &facts);
+	walk_stack(recorder->walk, recorder->options.vm, &context, &visitor,
+	           recorder, &facts);
 }
 
 /* False if the ring has no room for it, or had none for its symbols. */

@@ -11,10 +11,13 @@ lib_libbase_la_SOURCES = lib/error.c lib/error.h \
 
 # The native stack.
 noinst_LTLIBRARIES += lib/libhost.la
-lib_libhost_la_SOURCES = lib/host/cpu_x86_64.h \
+lib_libhost_la_SOURCES = lib/host/cpu.h lib/host/cpu_x86_64.h \
 	lib/host/eh_frame.c lib/host/eh_frame.h \
+	lib/host/elf_image.c lib/host/elf_image.h \
 	lib/host/host_symbols.c lib/host/host_symbols.h \
+	lib/host/mappings.c lib/host/mappings.h \
 	lib/host/object_symbols.c lib/host/object_symbols.h \
+	lib/host/own_memory.c lib/host/own_memory.h \
 	lib/host/unwind_sig.h lib/host/unwind_x86_64_sig.c \
 	lib/host/unwind_table.c lib/host/unwind_table.h \
 	lib/host/unwind_table_sig.c

@@ -10,8 +10,6 @@
 #include <time.h>
 #include <ucontext.h>
 
-#include "host/unwind_table.h"
-
 /* Ranges of the arena for library functions and markers: one each. */
 #define ARENA_SMALL_RANGE_BYTES 16
 
@@ -303,8 +301,8 @@ static void take_sample(struct sampler *sampler, const ucontext_t *context)
 	list->has_guest = false;
 	sampler->markers_seen = 0;
 	sampler->ring_full = false;
-	walk_stack(&sampler->walk, sampler->options.vm, unwind_tables_current(),
-	           context, &visitor, sampler, &facts);
+	walk_stack(&sampler->walk, sampler->options.vm, context, &visitor,
+	           sampler, &facts);
 	if (sampler->options.backtracer &&
 	    sampler->options.mode == LUAM_SYSPROF_CALLGRAPH)
 		sampler->options.backtracer(show_backtraced);

@@ -18,6 +18,7 @@
 #include <lauxlib.h>
 
 #include "load_sig.h"
+#include "host/unwind_table.h"
 #include "vm/vm.h"
 #include "writer.h"
 #include "../perfmap/arena_sig.h"
@@ -359,6 +360,14 @@ static int open_sampler(struct session *session, struct error *error)
 	return session->sampler ? 0 : -1;
 }
 
+/* Without a writer nobody decodes what the opening of the VM left out. */
+static int complete_tables(const struct session *session, struct error *error)
+{
+	if (session->options.mode != LUAM_SYSPROF_DEFAULT)
+		return 0;
+	return unwind_tables_refresh(0, UNWIND_NO_BUDGET, error);
+}
+
 static int open_writer(struct session *session, struct error *error)
 {
 	const struct session_options *options = &session->options;
@@ -420,6 +429,7 @@ static int open_parts(struct session *session, lua_State *L,
 	if (decide_perf(&session->options, error) < 0 ||
 	    open_vm_protected(L, &request) < 0 ||
 	    check_signal_is_free(error) < 0 ||
+	    complete_tables(session, error) < 0 ||
 	    reserve_perf_ranges(session, error) < 0)
 		return -1;
 	if (sample_clock_open(&session->clock, session->options.first_clock,
@@ -668,6 +678,7 @@ static void forget_in_child(void)
 		if (session->writer)
 			writer_abandon(session->writer);
 	}
+	unwind_tables_after_fork();
 	if (profile.map_open)
 		close(profile.map.fd);
 	profile.map_open = false;

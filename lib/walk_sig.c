@@ -55,7 +55,7 @@ static enum frame_marker marker_of(enum unwind_result result)
 static void walk_native(struct walk *walk, struct vm_chain *chain,
                         struct cpu_registers *registers)
 {
-	const struct unwind_row *row;
+	const struct unwind_rule *rule;
 	struct vm_frame vm_frame;
 	enum unwind_result result;
 	bool exact = true;
@@ -64,9 +64,9 @@ static void walk_native(struct walk *walk, struct vm_chain *chain,
 
 	while (room) {
 		address = exact ? registers->ip : registers->ip - 1;
-		row = unwind_cache_find(&walk->rows, address);
+		rule = unwind_cache_find(&walk->rules, address);
 		result = UNWIND_NO_TABLE;
-		switch (vm_chain_step(chain, registers, exact, row,
+		switch (vm_chain_step(chain, registers, exact, rule,
 		                      &vm_frame)) {
 		case VM_STEP_FRAME:
 			room = append_vm_frame(walk, &vm_frame);
@@ -77,7 +77,7 @@ static void walk_native(struct walk *walk, struct vm_chain *chain,
 			exact = false;
 			continue;
 		case VM_STEP_NOT_OURS:
-			result = unwind_step(row, registers);
+			result = unwind_step(rule, registers);
 			break;
 		case VM_STEP_LOST:
 			break;
@@ -167,9 +167,8 @@ static void show_merged(struct walk *walk)
 }
 
 void walk_stack(struct walk *walk, const struct vm *vm,
-                const struct unwind_tables *tables, const ucontext_t *context,
-                const struct walk_visitor *visitor, void *visitor_context,
-                struct walk_facts *facts)
+                const ucontext_t *context, const struct walk_visitor *visitor,
+                void *visitor_context, struct walk_facts *facts)
 {
 	const greg_t *general = context->uc_mcontext.gregs;
 	const struct scratch_registers scratch = {
@@ -185,13 +184,14 @@ void walk_stack(struct walk *walk, const struct vm *vm,
 	walk->vm_frame_count = 0;
 	walk->visitor = visitor;
 	walk->context = visitor_context;
-	unwind_cache_begin(&walk->rows, tables);
-	vm_chain_begin(&chain, vm, &walk->rows, &scratch);
+	unwind_cache_begin(&walk->rules);
+	vm_chain_begin(&chain, vm, &walk->rules, &scratch);
 	facts->vmstate = chain.vmstate;
 	walk_native(walk, &chain, &registers);
 	guest_walk_begin(&walk->guest, vm, &walk->moved, walk->vm_frames,
 	                 walk->vm_frame_count);
 	show_merged(walk);
+	unwind_cache_end(&walk->rules);
 	facts->in_vm = walk->vm_frame_count > 0;
 	facts->thread = facts->in_vm ? walk->vm_frames[0].thread : 0;
 	facts->trace_number = walk->guest.trace_number;

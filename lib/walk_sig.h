@@ -38,7 +38,7 @@ enum native_kind {
 struct walk {
 	/* These two survive from sample to sample. */
 	struct moved_stacks moved;
-	struct unwind_cache rows;
+	struct unwind_cache rules;
 	struct native_frame natives[WALK_NATIVE_MAX];
 	size_t native_count;
 	struct vm_frame vm_frames[WALK_VM_FRAMES_MAX];
@@ -72,8 +72,7 @@ struct walk_facts {
 
 /* Walks from the interrupted context. SIGSEGV must not be blocked. */
 void walk_stack(struct walk *walk, const struct vm *vm,
-                const struct unwind_tables *tables, const ucontext_t *context,
-                const struct walk_visitor *visitor, void *visitor_context,
-                struct walk_facts *facts);
+                const ucontext_t *context, const struct walk_visitor *visitor,
+                void *visitor_context, struct walk_facts *facts);
 
 #endif

@@ -21,6 +21,7 @@
 #include "function_names.h"
 #include "sample.h"
 #include "host/host_symbols.h"
+#include "host/unwind_table.h"
 #include "stream/call_tree.h"
 #include "stream/frame_name.h"
 #include "stream/sysprof_write.h"
@@ -31,6 +32,13 @@
 #define SLEEP_NS_MAX      UINT64_C(100000000)
 #define RANGE_BYTES       16 /* of a library function, of a marker */
 #define NAME_BYTES        256
+
+/* How often the loaded objects are looked at: more often if a sample met code
+ * without unwind rules, less often where a look takes long. */
+#define LOOK_INTERVAL_NS     UINT64_C(500000000)
+#define LOOK_INTERVAL_NS_MIN UINT64_C(100000000)
+#define LOOK_INTERVAL_NS_MAX UINT64_C(1000000000)
+#define LOOK_COST_FACTOR     50
 
 /* Addresses whose symbol is in the stream. A slot that is taken over only
  * costs a repeated record. */
@@ -75,6 +83,9 @@ struct writer {
 	size_t lua_symbol_capacity;
 	uint64_t lost[LOST_COUNT]; /* as last written */
 	uint64_t flushed_ns;
+	bool rule_missing;     /* a sample met code without unwind rules */
+	uint64_t looked_ns;    /* at the loaded objects, last; 0: never */
+	uint64_t look_cost_ns; /* of that look */
 	struct seen_addresses seen_functions; /* their start */
 	struct seen_addresses seen_addresses;
 	struct guest_entry guest[SAMPLE_FRAMES_MAX];
@@ -407,10 +418,20 @@ static void write_stack_sample(struct writer *writer,
 	                     host_count);
 }
 
+static void note_missing_rule(struct writer *writer,
+                              const struct sample *sample)
+{
+	for (size_t i = 0; i < sample->frame_count; i++)
+		if (sample->frames[i].kind == FRAME_MARKER &&
+		    sample->frames[i].value == MARKER_HOST_NO_TABLE)
+			writer->rule_missing = true;
+}
+
 static void write_sample(struct writer *writer, const struct sample *sample)
 {
 	struct lua_symbol_entry symbol;
 
+	note_missing_rule(writer, sample);
 	write_native_symbols(writer, sample);
 	write_sample_facts(writer, sample);
 	if (sample->state != STATE_TRACE) {
@@ -453,6 +474,35 @@ static size_t drain_ring(struct writer *writer)
 		ring_release(ring);
 	}
 	return bytes;
+}
+
+/* ---- objects that are loaded later ---------------------------------------- */
+
+static uint64_t look_interval_ns(const struct writer *writer)
+{
+	uint64_t interval_ns =
+		writer->rule_missing ? LOOK_INTERVAL_NS_MIN : LOOK_INTERVAL_NS;
+
+	if (interval_ns < LOOK_COST_FACTOR * writer->look_cost_ns)
+		interval_ns = LOOK_COST_FACTOR * writer->look_cost_ns;
+	return interval_ns < LOOK_INTERVAL_NS_MAX ? interval_ns
+	                                          : LOOK_INTERVAL_NS_MAX;
+}
+
+/* On failure the rules that there are stay in force. */
+static void look_at_objects(struct writer *writer)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t cpu_ns;
+
+	if (writer->looked_ns != 0 &&
+	    now_ns - writer->looked_ns < look_interval_ns(writer))
+		return;
+	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	unwind_tables_refresh(0, UNWIND_NO_BUDGET, NULL);
+	writer->look_cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+	writer->looked_ns = now_ns;
+	writer->rule_missing = false;
 }
 
 /* ---- the stream from head to end ----------------------------------------- */
@@ -588,6 +638,7 @@ static void *run_writer(void *argument)
 	set_state(writer, WRITER_RUNNING);
 	while (sleep_until_stop(writer, sleep_ns)) {
 		sleep_ns = next_sleep(sleep_ns, drain_ring(writer), capacity);
+		look_at_objects(writer);
 		flush_if_due(writer);
 	}
 	write_tail(writer);

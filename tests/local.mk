@@ -24,6 +24,17 @@ TESTS += tests/unit/test_host_symbols
 tests_unit_test_host_symbols_LDADD = lib/libhost.la lib/libbase.la \
 	$(CHECK_LIBS) $(LIBELF_LIBS)
 
+# A library that is loaded while a test runs. -rpath makes libtool build a shared
+# object, which nobody installs.
+check_LTLIBRARIES += tests/unit/late_library.la
+tests_unit_late_library_la_SOURCES = tests/unit/late_library.c
+tests_unit_late_library_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version \
+	-rpath /nowhere
+check_PROGRAMS += tests/unit/test_unwind_table
+TESTS += tests/unit/test_unwind_table
+tests_unit_test_unwind_table_LDADD = lib/libhost.la lib/libbase.la \
+	$(CHECK_LIBS) $(LIBELF_LIBS)
+
 check_PROGRAMS += tests/unit/test_ring tests/unit/test_clock
 TESTS += tests/unit/test_ring tests/unit/test_clock
 tests_unit_test_ring_LDADD = lib/libclock.la lib/libbase.la $(CHECK_LIBS)

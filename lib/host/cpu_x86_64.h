@@ -25,6 +25,9 @@ enum saved_register {
 #define CPU_DWARF_SP             7
 #define CPU_DWARF_RETURN_ADDRESS 16
 
+/* The call instruction leaves the return address there, from the CFA. */
+#define CPU_RETURN_ADDRESS_OFFSET (-8)
+
 struct cpu_registers {
 	uint64_t ip;
 	uint64_t sp;

@@ -3,8 +3,8 @@
  * Decoder of .eh_frame (DWARF call frame information) into unwind rows.
  *
  * Source of the format: Linux Standard Base, "Exception Frames"; DWARF 5,
- * section 6.4. Only what compilers emit for x86-64 is expressed in rows; any
- * other rule becomes UNWIND_NO_RULE.
+ * section 6.4. Only what compilers emit is expressed in rules; anything else
+ * becomes UNWIND_NO_RULE.
  */
 #include "eh_frame.h"
 
@@ -49,6 +49,7 @@ enum cfa_opcode {
 	CFA_VAL_OFFSET = 0x14,
 	CFA_VAL_OFFSET_SF = 0x15,
 	CFA_VAL_EXPRESSION = 0x16,
+	CFA_AARCH64_NEGATE_RA_STATE = 0x2d,
 	CFA_GNU_ARGS_SIZE = 0x2e,
 };
 
@@ -56,16 +57,22 @@ enum cfa_opcode {
 #define OP_BREG0 0x70 /* register 0 + signed offset, up to register 31 */
 
 #define REMEMBERED_MAX 16
+/* The largest objects seen have some 2,000. What is beyond that becomes rule
+ * 0, which is none. */
+#define RULES_MAX  ((1u << 14) - 1)
+#define RULE_SLOTS (1u << 15)
 
 /* Bytes of one CIE, FDE or expression; reading past the end gives zeroes and
  * sets overrun. */
 struct cursor {
 	const uint8_t *at;
 	const uint8_t *end;
+	uint64_t displacement; /* where they were, less where they are */
 	bool overrun;
 };
 
 struct cie {
+	uint64_t address; /* 0: none was read yet */
 	uint64_t code_align;
 	int64_t data_align;
 	uint8_t fde_encoding;
@@ -74,23 +81,40 @@ struct cie {
 	struct cursor instructions;
 };
 
-/* The rules at one point of a function: a row before it has an address. */
-struct rule {
-	struct unwind_row row;
-	bool return_address_moved; /* not at CFA - 8: no row can say that */
+/* What holds at one point of a function. */
+struct state {
+	struct unwind_rule rule;
+	bool return_address_moved; /* not where it is by the CPU's nature: no
+	                            * rule can say that */
+};
+
+/* The rows while they grow. */
+struct row_list {
+	struct unwind_rows *rows;
+	size_t row_capacity, rule_capacity;
+	uint16_t last_rule;
+	uint16_t slots[RULE_SLOTS]; /* number of a rule + 1, by its hash */
+	bool out_of_memory;
+};
+
+struct decoder {
+	const struct memory_copy *frames;
+	uint64_t object_start;
+	struct row_list *list;
+	struct cie cie; /* the last one: functions share them */
+	struct state initial;
 };
 
 struct program {
 	const struct cie *cie;
 	uint64_t location;
 	uint64_t object_start;
-	struct rule rule;
-	const struct rule *initial; /* NULL while the CIE's own runs */
-	struct rule remembered[REMEMBERED_MAX];
+	struct state state;
+	const struct state *initial; /* NULL while the CIE's own runs */
+	struct state remembered[REMEMBERED_MAX];
 	unsigned int remembered_count;
-	struct unwind_rows *rows; /* NULL while the CIE's own runs */
-	bool function_start;      /* the next row is the function's first */
-	bool out_of_memory;
+	struct row_list *list; /* NULL while the CIE's own runs */
+	bool function_start;   /* the next row is the function's first */
 };
 
 static uint64_t read_fixed(struct cursor *cursor, size_t bytes)
@@ -148,7 +172,7 @@ static void skip(struct cursor *cursor, uint64_t bytes)
  * over, their target is not needed. */
 static uint64_t read_pointer(struct cursor *cursor, uint8_t encoding)
 {
-	uint64_t position = (uint64_t)cursor->at;
+	uint64_t position = (uint64_t)cursor->at + cursor->displacement;
 	uint64_t value;
 
 	if (encoding == ENCODING_OMIT)
@@ -186,23 +210,68 @@ static uint64_t read_pointer(struct cursor *cursor, uint8_t encoding)
 	return value;
 }
 
-static int parse_cie(const uint8_t *start, struct cie *cie)
+/* A cursor over count bytes at the address, or an empty one. */
+static struct cursor cursor_at(const struct memory_copy *copy, uint64_t address,
+                               uint64_t count)
 {
-	struct cursor cursor = {start, start + 4, false};
-	struct cursor augmentation_data;
-	const char *augmentation, *letter;
-	uint64_t length = read_fixed(&cursor, 4);
+	uint64_t offset = address - copy->address;
+	struct cursor cursor = {.displacement =
+	                                copy->address - (uint64_t)copy->bytes};
+
+	if (offset > copy->count || count > copy->count - offset) {
+		cursor.at = cursor.end = copy->bytes;
+		cursor.overrun = true;
+		return cursor;
+	}
+	cursor.at = copy->bytes + offset;
+	cursor.end = cursor.at + count;
+	return cursor;
+}
+
+/* A cursor over the CIE or FDE at the address, behind its length. */
+static struct cursor entry_at(const struct memory_copy *frames,
+                              uint64_t address)
+{
+	struct cursor head = cursor_at(frames, address, 4);
+	uint64_t bytes = read_fixed(&head, 4);
+
+	if (head.overrun || bytes < 8 || bytes == UINT32_MAX)
+		bytes = UINT64_MAX;
+	return cursor_at(frames, address + 4, bytes);
+}
+
+static bool parse_augmentation(struct cie *cie, const char *letter,
+                               struct cursor data)
+{
+	for (; *letter; letter++) {
+		if (*letter == 'R')
+			cie->fde_encoding = (uint8_t)read_fixed(&data, 1);
+		else if (*letter == 'P')
+			read_pointer(&data, (uint8_t)read_fixed(&data, 1));
+		else if (*letter == 'L')
+			skip(&data, 1);
+		else if (*letter == 'S')
+			cie->is_signal = true;
+		else if (*letter != 'B') /* aarch64: which key signs */
+			return false;
+	}
+	return true;
+}
+
+static bool parse_cie(const struct memory_copy *frames, uint64_t address,
+                      struct cie *cie)
+{
+	struct cursor cursor = entry_at(frames, address), data;
+	const char *augmentation;
+	uint64_t length;
 	uint8_t version;
 
 	memset(cie, 0, sizeof(*cie));
-	if (length < 8 || length == UINT32_MAX)
-		return -1;
-	cursor.end = start + 4 + length;
 	if (read_fixed(&cursor, 4) != 0) /* a CIE's id; an FDE has a pointer */
-		return -1;
+		return false;
 	version = (uint8_t)read_fixed(&cursor, 1);
 	if (version != 1 && version != 3)
-		return -1;
+		return false;
 	augmentation = (const char *)cursor.at;
 	while (read_fixed(&cursor, 1))
 		;
@@ -213,73 +282,124 @@ static int parse_cie(const uint8_t *start, struct cie *cie)
 	else
 		read_unsigned(&cursor);
 	if (cursor.overrun || (*augmentation && *augmentation != 'z'))
-		return -1;
+		return false;
 	if (*augmentation == 'z') {
 		length = read_unsigned(&cursor);
-		augmentation_data = cursor;
+		data = cursor;
 		skip(&cursor, length);
 		cie->has_augmentation = true;
-		for (letter = augmentation + 1; *letter; letter++) {
-			if (*letter == 'R')
-				cie->fde_encoding = (uint8_t)read_fixed(
-					&augmentation_data, 1);
-			else if (*letter == 'P')
-				read_pointer(&augmentation_data,
-				             (uint8_t)read_fixed(
-						     &augmentation_data, 1));
-			else if (*letter == 'L')
-				skip(&augmentation_data, 1);
-			else if (*letter == 'S')
-				cie->is_signal = true;
-			else
-				return -1;
-		}
+		if (!parse_augmentation(cie, augmentation + 1, data))
+			return false;
 	}
 	cie->instructions = cursor;
-	return cursor.overrun ? -1 : 0;
+	cie->address = address;
+	return !cursor.overrun;
 }
 
-static int append_row(struct unwind_rows *rows, const struct unwind_row *row)
-{
-	/* A later rule for the same address replaces the earlier one. */
-	if (rows->count && rows->rows[rows->count - 1].ip == row->ip) {
-		uint8_t start =
-			rows->rows[rows->count - 1].flags & UNWIND_FUNCTION;
+/* ---- rows ----------------------------------------------------------------- */
 
-		rows->rows[rows->count - 1] = *row;
-		rows->rows[rows->count - 1].flags |= start;
+/* Room for one more. False: out of memory. */
+static bool grow(void *array, size_t count, size_t *capacity, size_t first,
+                 size_t bytes)
+{
+	size_t wanted = *capacity ? 2 * *capacity : first;
+	void *old, *grown;
+
+	if (count < *capacity)
+		return true;
+	memcpy(&old, array, sizeof(old));
+	grown = realloc(old, wanted * bytes);
+	if (!grown)
+		return false;
+	memcpy(array, &grown, sizeof(grown));
+	*capacity = wanted;
+	return true;
+}
+
+static uint32_t hash_rule(const struct unwind_rule *rule)
+{
+	const uint8_t *bytes = (const uint8_t *)rule;
+	uint32_t hash = 2166136261u;
+	size_t i;
+
+	for (i = 0; i < sizeof(*rule); i++)
+		hash = (hash ^ bytes[i]) * 16777619u;
+	return hash ^ hash >> 15;
+}
+
+/* Number of the rule, which is added if it is new. */
+static uint16_t intern_rule(struct row_list *list,
+                            const struct unwind_rule *rule)
+{
+	struct unwind_rows *rows = list->rows;
+	uint32_t slot = hash_rule(rule) % RULE_SLOTS;
+
+	if (rows->rule_count &&
+	    !memcmp(&rows->rules[list->last_rule], rule, sizeof(*rule)))
+		return list->last_rule;
+	for (; list->slots[slot]; slot = (slot + 1) % RULE_SLOTS)
+		if (!memcmp(&rows->rules[list->slots[slot] - 1], rule,
+		            sizeof(*rule)))
+			return list->last_rule =
+			               (uint16_t)(list->slots[slot] - 1);
+	if (rows->rule_count == RULES_MAX)
+		return 0;
+	if (!grow(&rows->rules, rows->rule_count, &list->rule_capacity, 64,
+	          sizeof(*rule))) {
+		list->out_of_memory = true;
 		return 0;
 	}
-	if (rows->count == rows->capacity) {
-		size_t capacity = rows->capacity ? rows->capacity * 2 : 1024;
-		struct unwind_row *grown =
-			realloc(rows->rows, capacity * sizeof(*grown));
+	rows->rules[rows->rule_count++] = *rule;
+	list->slots[slot] = (uint16_t)rows->rule_count;
+	return list->last_rule = (uint16_t)(rows->rule_count - 1);
+}
 
-		if (!grown)
-			return -2;
-		rows->rows = grown;
-		rows->capacity = capacity;
+static bool append_ip(struct row_list *list, uint32_t ip, uint16_t rule)
+{
+	struct unwind_rows *rows = list->rows;
+	size_t capacity = list->row_capacity;
+
+	if (!grow(&rows->ips, rows->count, &capacity, 1024, sizeof(ip)) ||
+	    !grow(&rows->rule_numbers, rows->count, &list->row_capacity, 1024,
+	          sizeof(rule)))
+		return false;
+	rows->ips[rows->count] = ip;
+	rows->rule_numbers[rows->count++] = rule;
+	return true;
+}
+
+static void append_row(struct row_list *list, uint32_t ip,
+                       struct unwind_rule *rule)
+{
+	struct unwind_rows *rows = list->rows;
+	size_t last = rows->count - 1;
+
+	/* A later rule for the same address replaces the earlier one. */
+	if (rows->count && rows->ips[last] == ip) {
+		rule->flags |= rows->rules[rows->rule_numbers[last]].flags &
+		               UNWIND_FUNCTION;
+		rows->rule_numbers[last] = intern_rule(list, rule);
+	} else if (!append_ip(list, ip, intern_rule(list, rule))) {
+		list->out_of_memory = true;
 	}
-	rows->rows[rows->count++] = *row;
-	return 0;
 }
 
 static void emit_row(struct program *program)
 {
-	struct unwind_row row = program->rule.row;
+	struct unwind_rule rule = program->state.rule;
 
-	if (!program->rows)
+	if (!program->list)
 		return;
-	row.ip = (uint32_t)(program->location - program->object_start);
 	if (program->function_start)
-		row.flags |= UNWIND_FUNCTION;
+		rule.flags |= UNWIND_FUNCTION;
 	if (program->cie->is_signal)
-		row.flags |= UNWIND_SIGNAL;
-	if (program->rule.return_address_moved)
-		row.flags |= UNWIND_NO_RULE;
+		rule.flags |= UNWIND_SIGNAL;
+	if (program->state.return_address_moved)
+		rule.flags |= UNWIND_NO_RULE;
 	program->function_start = false;
-	if (append_row(program->rows, &row))
-		program->out_of_memory = true;
+	append_row(program->list,
+	           (uint32_t)(program->location - program->object_start),
+	           &rule);
 }
 
 static void advance(struct program *program, uint64_t delta)
@@ -288,34 +408,36 @@ static void advance(struct program *program, uint64_t delta)
 	program->location += delta * program->cie->code_align;
 }
 
-static void set_saved(struct rule *rule, uint64_t dwarf, int64_t offset)
+static void set_saved(struct state *state, uint64_t dwarf, int64_t offset)
 {
 	int saved = cpu_saved_of_dwarf(dwarf);
 
-	if (dwarf == CPU_DWARF_RETURN_ADDRESS)
-		rule->return_address_moved = offset != -8;
-	if (saved < 0)
+	if (saved < 0) {
+		if (dwarf == CPU_DWARF_RETURN_ADDRESS)
+			state->return_address_moved =
+				offset != CPU_RETURN_ADDRESS_OFFSET;
 		return;
-	if (offset % 8 || offset / 8 <= INT8_MIN || offset / 8 > INT8_MAX)
-		rule->row.flags |= UNWIND_NO_RULE;
+	}
+	if (offset % 8 || offset / 8 <= INT16_MIN || offset / 8 > INT16_MAX)
+		state->rule.flags |= UNWIND_NO_RULE;
 	else
-		rule->row.saved[saved] = (int8_t)(offset / 8);
+		state->rule.saved[saved] = (int16_t)(offset / 8);
 }
 
-static void set_same(struct rule *rule, uint64_t dwarf)
+static void set_same(struct state *state, uint64_t dwarf)
 {
 	int saved = cpu_saved_of_dwarf(dwarf);
 
 	if (saved >= 0)
-		rule->row.saved[saved] = UNWIND_SAVED_SAME;
+		state->rule.saved[saved] = UNWIND_SAVED_SAME;
 }
 
-static void set_undefined(struct rule *rule, uint64_t dwarf)
+static void set_undefined(struct state *state, uint64_t dwarf)
 {
 	if (dwarf == CPU_DWARF_RETURN_ADDRESS)
-		rule->row.flags |= UNWIND_OUTERMOST;
+		state->rule.flags |= UNWIND_OUTERMOST;
 	else
-		set_same(rule, dwarf);
+		set_same(state, dwarf);
 }
 
 /* Back to what the CIE says. */
@@ -325,33 +447,33 @@ static void restore_saved(struct program *program, uint64_t dwarf)
 
 	if (!program->initial)
 		return;
-	if (dwarf == CPU_DWARF_RETURN_ADDRESS)
-		program->rule.return_address_moved =
-			program->initial->return_address_moved;
 	if (saved >= 0)
-		program->rule.row.saved[saved] =
-			program->initial->row.saved[saved];
+		program->state.rule.saved[saved] =
+			program->initial->rule.saved[saved];
+	else if (dwarf == CPU_DWARF_RETURN_ADDRESS)
+		program->state.return_address_moved =
+			program->initial->return_address_moved;
 }
 
-static void set_cfa_register(struct rule *rule, uint64_t dwarf)
+static void set_cfa_register(struct state *state, uint64_t dwarf)
 {
 	int saved = cpu_saved_of_dwarf(dwarf);
 
-	rule->row.flags &=
+	state->rule.flags &=
 		(uint8_t) ~(UNWIND_NO_RULE | UNWIND_PLT | UNWIND_CFA_LOAD);
 	if (dwarf == CPU_DWARF_SP)
-		rule->row.cfa_register = SAVED_COUNT;
+		state->rule.cfa_register = SAVED_COUNT;
 	else if (saved >= 0)
-		rule->row.cfa_register = (uint8_t)saved;
+		state->rule.cfa_register = (uint8_t)saved;
 	else
-		rule->row.flags |= UNWIND_NO_RULE;
+		state->rule.flags |= UNWIND_NO_RULE;
 }
 
-static void set_cfa_offset(struct rule *rule, int64_t offset)
+static void set_cfa_offset(struct state *state, int64_t offset)
 {
 	if (offset < INT32_MIN || offset > INT32_MAX)
-		rule->row.flags |= UNWIND_NO_RULE;
-	rule->row.cfa_offset = (int32_t)offset;
+		state->rule.flags |= UNWIND_NO_RULE;
+	state->rule.cfa_offset = (int32_t)offset;
 }
 
 /*
@@ -359,28 +481,28 @@ static void set_cfa_offset(struct rule *rule, int64_t offset)
  * and the linker's rule for PLT stubs, `breg7 8, breg16 0, …`, in which the
  * CFA moves by 8 behind the push of each 16 byte stub.
  */
-static void set_cfa_expression(struct rule *rule, struct cursor expression)
+static void set_cfa_expression(struct state *state, struct cursor expression)
 {
 	uint8_t opcode = (uint8_t)read_fixed(&expression, 1);
 	int64_t offset;
 	uint8_t next;
 
 	if (opcode < OP_BREG0 || opcode > OP_BREG0 + 31) {
-		rule->row.flags |= UNWIND_NO_RULE;
+		state->rule.flags |= UNWIND_NO_RULE;
 		return;
 	}
 	offset = read_signed(&expression);
 	next = (uint8_t)read_fixed(&expression, 1);
-	set_cfa_register(rule, opcode - OP_BREG0);
-	set_cfa_offset(rule, offset);
+	set_cfa_register(state, opcode - OP_BREG0);
+	set_cfa_offset(state, offset);
 	if (next == OP_DEREF && expression.at == expression.end &&
 	    !expression.overrun)
-		rule->row.flags |= UNWIND_CFA_LOAD;
+		state->rule.flags |= UNWIND_CFA_LOAD;
 	else if (opcode == OP_BREG0 + CPU_DWARF_SP && offset == 8 &&
 	         next == OP_BREG0 + CPU_DWARF_RETURN_ADDRESS)
-		rule->row.flags |= UNWIND_PLT;
+		state->rule.flags |= UNWIND_PLT;
 	else
-		rule->row.flags |= UNWIND_NO_RULE;
+		state->rule.flags |= UNWIND_NO_RULE;
 }
 
 static struct cursor read_block(struct cursor *cursor)
@@ -396,47 +518,47 @@ static struct cursor read_block(struct cursor *cursor)
 static void set_rule(struct program *program, uint8_t opcode,
                      struct cursor *cursor)
 {
-	struct rule *rule = &program->rule;
+	struct state *state = &program->state;
 	int64_t align = program->cie->data_align;
 	uint64_t dwarf;
 
 	switch (opcode) {
 	case CFA_OFFSET_EXTENDED:
 		dwarf = read_unsigned(cursor);
-		set_saved(rule, dwarf, (int64_t)read_unsigned(cursor) * align);
+		set_saved(state, dwarf, (int64_t)read_unsigned(cursor) * align);
 		break;
 	case CFA_OFFSET_EXTENDED_SF:
 		dwarf = read_unsigned(cursor);
-		set_saved(rule, dwarf, read_signed(cursor) * align);
+		set_saved(state, dwarf, read_signed(cursor) * align);
 		break;
 	case CFA_RESTORE_EXTENDED:
 		restore_saved(program, read_unsigned(cursor));
 		break;
 	case CFA_UNDEFINED:
-		set_undefined(rule, read_unsigned(cursor));
+		set_undefined(state, read_unsigned(cursor));
 		break;
 	case CFA_SAME_VALUE:
-		set_same(rule, read_unsigned(cursor));
+		set_same(state, read_unsigned(cursor));
 		break;
 	case CFA_DEF_CFA:
-		set_cfa_register(rule, read_unsigned(cursor));
-		set_cfa_offset(rule, (int64_t)read_unsigned(cursor));
+		set_cfa_register(state, read_unsigned(cursor));
+		set_cfa_offset(state, (int64_t)read_unsigned(cursor));
 		break;
 	case CFA_DEF_CFA_SF:
-		set_cfa_register(rule, read_unsigned(cursor));
-		set_cfa_offset(rule, read_signed(cursor) * align);
+		set_cfa_register(state, read_unsigned(cursor));
+		set_cfa_offset(state, read_signed(cursor) * align);
 		break;
 	case CFA_DEF_CFA_REGISTER:
-		set_cfa_register(rule, read_unsigned(cursor));
+		set_cfa_register(state, read_unsigned(cursor));
 		break;
 	case CFA_DEF_CFA_OFFSET:
-		set_cfa_offset(rule, (int64_t)read_unsigned(cursor));
+		set_cfa_offset(state, (int64_t)read_unsigned(cursor));
 		break;
 	case CFA_DEF_CFA_OFFSET_SF:
-		set_cfa_offset(rule, read_signed(cursor) * align);
+		set_cfa_offset(state, read_signed(cursor) * align);
 		break;
 	case CFA_DEF_CFA_EXPRESSION:
-		set_cfa_expression(rule, read_block(cursor));
+		set_cfa_expression(state, read_block(cursor));
 		break;
 	case CFA_EXPRESSION:
 	case CFA_VAL_EXPRESSION:
@@ -447,8 +569,11 @@ static void set_rule(struct program *program, uint8_t opcode,
 	case CFA_GNU_ARGS_SIZE:
 		read_unsigned(cursor);
 		break;
+	case CFA_AARCH64_NEGATE_RA_STATE:
+		/* A signed return address; the step takes signatures off. */
+		break;
 	default:
-		rule->row.flags |= UNWIND_NO_RULE;
+		state->rule.flags |= UNWIND_NO_RULE;
 		cursor->overrun = true; /* operands unknown: stop here */
 	}
 }
@@ -463,7 +588,7 @@ static void run_instruction(struct program *program, struct cursor *cursor)
 		advance(program, low);
 		return;
 	case CFA_OFFSET:
-		set_saved(&program->rule, low,
+		set_saved(&program->state, low,
 		          (int64_t)read_unsigned(cursor) *
 		                  program->cie->data_align);
 		return;
@@ -491,12 +616,12 @@ static void run_instruction(struct program *program, struct cursor *cursor)
 	case CFA_REMEMBER_STATE:
 		if (program->remembered_count < REMEMBERED_MAX)
 			program->remembered[program->remembered_count++] =
-				program->rule;
+				program->state;
 		break;
 	case CFA_RESTORE_STATE:
 		if (program->remembered_count)
-			program->rule = program->remembered
-			                        [--program->remembered_count];
+			program->state = program->remembered
+			                         [--program->remembered_count];
 		break;
 	default:
 		set_rule(program, opcode, cursor);
@@ -509,95 +634,199 @@ static void run_program(struct program *program, struct cursor cursor)
 		run_instruction(program, &cursor);
 }
 
-static void initial_rule(const struct cie *cie, struct rule *rule)
+static void run_initial(const struct cie *cie, struct state *state)
 {
 	struct program program;
+	size_t i;
 
 	memset(&program, 0, sizeof(program));
 	program.cie = cie;
-	memset(program.rule.row.saved, UNWIND_SAVED_SAME,
-	       sizeof(program.rule.row.saved));
+	for (i = 0; i < SAVED_COUNT; i++)
+		program.state.rule.saved[i] = UNWIND_SAVED_SAME;
 	run_program(&program, cie->instructions);
-	*rule = program.rule;
+	*state = program.state;
 }
 
-/* One function. *end gets its first address behind it. */
-static int decode_fde(const uint8_t *start, uint64_t object_start,
-                      struct unwind_rows *rows, uint64_t *end)
+static bool use_cie(struct decoder *decoder, uint64_t address)
 {
-	struct cursor cursor = {start, start + 8, false};
-	uint64_t length = read_fixed(&cursor, 4);
-	const uint8_t *cie_pointer = cursor.at;
+	if (decoder->cie.address == address)
+		return true;
+	if (!parse_cie(decoder->frames, address, &decoder->cie))
+		return false;
+	run_initial(&decoder->cie, &decoder->initial);
+	return true;
+}
+
+/* One function. *end gets its first address behind it, 0 if it is unusable. */
+static void decode_fde(struct decoder *decoder, uint64_t address, uint64_t *end)
+{
+	struct cursor cursor = entry_at(decoder->frames, address);
 	uint64_t cie_distance = read_fixed(&cursor, 4);
+	const struct cie *cie = &decoder->cie;
 	struct program program;
-	struct rule initial;
-	struct cie cie;
 
 	*end = 0;
-	if (length < 8 || length == UINT32_MAX || !cie_distance ||
-	    parse_cie(cie_pointer - cie_distance, &cie))
-		return 0;
-	cursor.end = start + 4 + length;
-	initial_rule(&cie, &initial);
-	memset(&program, 0, sizeof(program));
-	program.cie = &cie;
-	program.object_start = object_start;
-	program.rule = initial;
-	program.initial = &initial;
-	program.rows = rows;
+	if (cursor.overrun || !cie_distance ||
+	    !use_cie(decoder, address + 4 - cie_distance))
+		return;
+	program.cie = cie;
+	program.object_start = decoder->object_start;
+	program.state = decoder->initial;
+	program.initial = &decoder->initial;
+	program.remembered_count = 0;
+	program.list = decoder->list;
 	program.function_start = true;
-	program.location = read_pointer(&cursor, cie.fde_encoding);
+	program.location = read_pointer(&cursor, cie->fde_encoding);
 	*end = program.location +
-	       read_pointer(&cursor, cie.fde_encoding & ENCODING_FORM_MASK);
-	if (program.location < object_start)
-		return 0;
-	if (cie.has_augmentation)
+	       read_pointer(&cursor, cie->fde_encoding & ENCODING_FORM_MASK);
+	if (program.location < decoder->object_start) {
+		*end = 0;
+		return;
+	}
+	if (cie->has_augmentation)
 		skip(&cursor, read_unsigned(&cursor));
 	run_program(&program, cursor);
 	if (program.location < *end)
 		emit_row(&program);
-	return program.out_of_memory ? -2 : 0;
 }
 
 /* Marks where a function ends and the next does not follow at once. */
-static int append_gap(struct unwind_rows *rows, uint64_t end,
-                      uint64_t object_start)
+static void append_gap(struct decoder *decoder, uint64_t end)
 {
-	struct unwind_row gap = {.flags = UNWIND_NO_RULE | UNWIND_FUNCTION};
+	struct unwind_rule gap;
 
-	gap.ip = (uint32_t)(end - object_start);
-	return append_row(rows, &gap);
+	memset(&gap, 0, sizeof(gap));
+	gap.flags = UNWIND_NO_RULE | UNWIND_FUNCTION;
+	append_row(decoder->list, (uint32_t)(end - decoder->object_start),
+	           &gap);
 }
 
-int eh_frame_decode(const uint8_t *header, size_t header_bytes,
-                    uint64_t object_start, struct unwind_rows *rows)
+/* ---- .eh_frame_hdr -------------------------------------------------------- */
+
+struct search_table {
+	struct cursor cursor; /* at the first entry */
+	uint64_t header;      /* address that the entries are relative to */
+	uint64_t count;
+	uint64_t frames; /* address of .eh_frame */
+};
+
+static bool open_table(const struct memory_copy *header,
+                       struct search_table *table)
 {
-	struct cursor cursor = {header, header + header_bytes, false};
-	uint64_t count, i, function, end = 0;
+	struct cursor cursor =
+		cursor_at(header, header->address, header->count);
 	uint8_t version = (uint8_t)read_fixed(&cursor, 1);
 	uint8_t frame_encoding = (uint8_t)read_fixed(&cursor, 1);
 	uint8_t count_encoding = (uint8_t)read_fixed(&cursor, 1);
 	uint8_t table_encoding = (uint8_t)read_fixed(&cursor, 1);
-	int result = 0;
 
-	read_pointer(&cursor, frame_encoding);
-	count = read_pointer(&cursor, count_encoding);
-	if (version != 1 || table_encoding != ENCODING_TABLE || cursor.overrun)
-		return -1;
-	for (i = 0; i < count && !result; i++) {
-		int32_t location = (int32_t)read_fixed(&cursor, 4);
-		int32_t fde = (int32_t)read_fixed(&cursor, 4);
+	table->header = header->address;
+	table->frames = read_pointer(&cursor, frame_encoding);
+	table->count = read_pointer(&cursor, count_encoding);
+	table->cursor = cursor;
+	return version == 1 && table_encoding == ENCODING_TABLE &&
+	       !cursor.overrun && table->frames;
+}
 
-		if (cursor.overrun)
-			break;
-		function = (uint64_t)header + (uint64_t)(int64_t)location;
+/* The next function and its frame information. */
+static bool next_entry(struct search_table *table, uint64_t *function,
+                       uint64_t *fde)
+{
+	if (!table->count--)
+		return false;
+	*function = table->header +
+	            (uint64_t)(int32_t)read_fixed(&table->cursor, 4);
+	*fde = table->header + (uint64_t)(int32_t)read_fixed(&table->cursor, 4);
+	return !table->cursor.overrun;
+}
+
+bool eh_frame_locate(const struct memory_copy *header, uint64_t *start,
+                     uint64_t *last)
+{
+	struct search_table table;
+	uint64_t function, fde;
+
+	if (!open_table(header, &table))
+		return false;
+	*start = table.frames;
+	*last = 0;
+	while (next_entry(&table, &function, &fde))
+		if (fde > *last)
+			*last = fde;
+	return *last > *start;
+}
+
+uint64_t eh_frame_entry_bytes(const uint8_t head[4])
+{
+	uint32_t bytes;
+
+	memcpy(&bytes, head, sizeof(bytes));
+	return bytes == UINT32_MAX ? 0 : (uint64_t)bytes + 4;
+}
+
+static void fit(struct unwind_rows *rows)
+{
+	void *fitted = realloc(rows->ips, rows->count * sizeof(*rows->ips) + 1);
+
+	if (fitted)
+		rows->ips = fitted;
+	fitted = realloc(rows->rule_numbers,
+	                 rows->count * sizeof(*rows->rule_numbers) + 1);
+	if (fitted)
+		rows->rule_numbers = fitted;
+	fitted = realloc(rows->rules,
+	                 rows->rule_count * sizeof(*rows->rules) + 1);
+	if (fitted)
+		rows->rules = fitted;
+}
+
+static void decode_all(struct decoder *decoder, struct search_table *table)
+{
+	const struct unwind_rule none = {.flags = UNWIND_NO_RULE};
+	uint64_t function, fde, end = 0;
+
+	intern_rule(decoder->list, &none);
+	while (!decoder->list->out_of_memory &&
+	       next_entry(table, &function, &fde)) {
 		if (end && end < function)
-			result = append_gap(rows, end, object_start);
-		if (!result)
-			result = decode_fde(header + fde, object_start, rows,
-			                    &end);
+			append_gap(decoder, end);
+		decode_fde(decoder, fde, &end);
 	}
-	if (!result && end)
-		result = append_gap(rows, end, object_start);
-	return result;
+	if (end)
+		append_gap(decoder, end);
+}
+
+void unwind_rows_free(struct unwind_rows *rows)
+{
+	if (!rows)
+		return;
+	free(rows->ips);
+	free(rows->rule_numbers);
+	free(rows->rules);
+	free(rows);
+}
+
+struct unwind_rows *eh_frame_decode(const struct memory_copy *header,
+                                    const struct memory_copy *frames,
+                                    uint64_t object_start, bool *out_of_memory)
+{
+	struct row_list *list = calloc(1, sizeof(*list));
+	struct decoder decoder = {
+		.frames = frames, .object_start = object_start, .list = list};
+	struct unwind_rows *rows = calloc(1, sizeof(*rows));
+	struct search_table table;
+
+	*out_of_memory = !list || !rows;
+	if (!*out_of_memory && open_table(header, &table)) {
+		list->rows = rows;
+		decode_all(&decoder, &table);
+		*out_of_memory = list->out_of_memory;
+	}
+	free(list);
+	if (*out_of_memory || !rows->count) {
+		unwind_rows_free(rows);
+		return NULL;
+	}
+	fit(rows);
+	return rows;
 }

@@ -1,27 +1,40 @@
 // SPDX-License-Identifier: MIT
 /*
  * Decoder of .eh_frame (DWARF call frame information) into unwind rows.
- * Reads the object's mapped memory. Allocates; not for the signal handler.
+ * Works on copies of an object's memory and believes nothing in them.
+ * Allocates; not for the signal handler.
  */
 #ifndef HOST_EH_FRAME_H
 #define HOST_EH_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "unwind_table.h"
 
-struct unwind_rows {
-	struct unwind_row *rows;
+/* Bytes that were copied from an address, to which positions in them refer. */
+struct memory_copy {
+	uint64_t address;
+	const uint8_t *bytes;
 	size_t count;
-	size_t capacity;
 };
 
-/* Decodes every function that the .eh_frame_hdr at header lists, appending to
- * *rows, ascending; header_bytes is its size. Row addresses are relative to
- * object_start. Returns 0, -1 for a header it cannot use, -2 if memory ran
- * out. */
-int eh_frame_decode(const uint8_t *header, size_t header_bytes,
-                    uint64_t object_start, struct unwind_rows *rows);
+/* Where the frame information of all functions lies that the .eh_frame_hdr
+ * lists: from *start to the last one's first byte, *last. False for a header
+ * that cannot be used. */
+bool eh_frame_locate(const struct memory_copy *header, uint64_t *start,
+                     uint64_t *last);
+
+/* How many bytes of the frame information start with these four. */
+uint64_t eh_frame_entry_bytes(const uint8_t head[4]);
+
+/* Decodes every function that header lists. Row addresses are relative to
+ * object_start. NULL if there is none, or *out_of_memory. */
+struct unwind_rows *eh_frame_decode(const struct memory_copy *header,
+                                    const struct memory_copy *frames,
+                                    uint64_t object_start, bool *out_of_memory);
+
+void unwind_rows_free(struct unwind_rows *rows);
 
 #endif

@@ -19,12 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "mappings.h"
 #include "object_symbols.h"
+#include "own_memory.h"
 #include "unwind_table.h"
 #include "../lmisclib.h"
 
@@ -39,8 +39,6 @@
 /* Leaves room for what tells one nameless function from another. */
 #define OBJECT_NAME_BYTES_MAX (HOST_SYMBOL_NAME_BYTES - 32)
 #define VDSO_BYTES_MAX        (1u << 20)
-#define DELETED_SUFFIX        " (deleted)"
-#define VDSO_PATH             "[vdso]"
 
 /* What tells one object from another. */
 struct object_key {
@@ -56,68 +54,29 @@ struct object {
 	bool is_mapped;      /* seen by the last reading of the mappings */
 	struct object_symbols *symbols; /* NULL: none could be read */
 	struct object *next;
-	char path[]; /* without DELETED_SUFFIX */
+	char path[]; /* of the file, "[vdso]" */
 };
 
 /* An executable mapping. */
-struct mapping {
+struct code_mapping {
 	uint64_t start, end;
 	uint64_t file_offset;
 	struct object *object; /* NULL: of no file */
 };
 
-struct mapping_list {
-	size_t count, capacity;
-	struct mapping *mappings; /* ascending */
+struct code_list {
+	size_t count;
+	struct code_mapping *mappings; /* ascending */
 };
 
 struct host_symbols {
-	struct mapping_list list;
+	struct code_list list;
 	struct object *objects;
 	uint64_t read_ns; /* when the mappings were read; 0: never */
 	size_t held_bytes;
 };
 
 /* --- mappings ------------------------------------------------------------ */
-
-struct maps_line {
-	uint64_t start, end, file_offset;
-	struct object_key key;
-	bool is_executable;
-	char *path; /* in the line itself */
-};
-
-static bool parse_line(char *text, struct maps_line *line)
-{
-	unsigned device_major, device_minor;
-	char rights[5];
-	int path_at = 0;
-	size_t length;
-
-	if (sscanf(text,
-	           "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64
-	           " %n",
-	           &line->start, &line->end, rights, &line->file_offset,
-	           &device_major, &device_minor, &line->key.inode,
-	           &path_at) < 7)
-		return false;
-	line->key.device = makedev(device_major, device_minor);
-	line->key.header = 0;
-	line->is_executable = rights[2] == 'x';
-	line->path = text + path_at;
-	length = strcspn(line->path, "\n");
-	if (length >= strlen(DELETED_SUFFIX) &&
-	    !memcmp(line->path + length - strlen(DELETED_SUFFIX),
-	            DELETED_SUFFIX, strlen(DELETED_SUFFIX)))
-		length -= strlen(DELETED_SUFFIX);
-	line->path[length] = '\0';
-	return true;
-}
-
-static bool is_object(const struct maps_line *line)
-{
-	return line->key.inode != 0 || !strcmp(line->path, VDSO_PATH);
-}
 
 static bool is_same_object(const struct object_key *a,
                            const struct object_key *b)
@@ -127,19 +86,21 @@ static bool is_same_object(const struct object_key *a,
 }
 
 static struct object *find_or_add_object(struct host_symbols *symbols,
-                                         const struct maps_line *line)
+                                         const struct mapping *line,
+                                         uint64_t header)
 {
+	struct object_key key = {line->device, line->inode, header};
 	size_t path_bytes = strlen(line->path) + 1;
 	struct object *object = symbols->objects;
 
-	while (object && !is_same_object(&object->key, &line->key))
+	while (object && !is_same_object(&object->key, &key))
 		object = object->next;
 	if (!object) {
 		object = calloc(1, sizeof(*object) + path_bytes);
 		if (!object)
 			return NULL;
 		memcpy(object->path, line->path, path_bytes);
-		object->key = line->key;
+		object->key = key;
 		object->next = symbols->objects;
 		symbols->objects = object;
 	}
@@ -149,54 +110,42 @@ static struct object *find_or_add_object(struct host_symbols *symbols,
 	return object;
 }
 
-static bool append_mapping(struct mapping_list *list,
-                           const struct maps_line *line, struct object *object)
+/* The header that the object's first page has, if this line is of the same. */
+static uint64_t header_of(const struct mapping *first,
+                          const struct mapping *line)
 {
-	if (list->count == list->capacity) {
-		size_t capacity = list->capacity ? list->capacity * 2 : 64;
-		struct mapping *mappings =
-			realloc(list->mappings, capacity * sizeof(*mappings));
-
-		if (!mappings)
-			return false;
-		list->mappings = mappings;
-		list->capacity = capacity;
-	}
-	list->mappings[list->count++] = (struct mapping){
-		line->start, line->end, line->file_offset, object};
-	return true;
+	/* The parts of an object lie behind each other. */
+	return first && first->device == line->device &&
+	                       first->inode == line->inode
+	               ? first->start
+	               : 0;
 }
 
-static bool read_lines(struct host_symbols *symbols, FILE *file,
-                       struct mapping_list *list)
+static bool list_code(struct host_symbols *symbols,
+                      const struct mappings *mappings, struct code_list *list)
 {
-	struct object_key header = {0}; /* of the last first page seen */
-	struct maps_line line;
-	char *text = NULL;
-	size_t capacity = 0;
-	bool complete = true;
+	const struct mapping *first = NULL; /* the last first page seen */
+	size_t i;
 
-	while (complete && getline(&text, &capacity, file) > 0) {
+	list->mappings =
+		malloc((mappings->count + 1) * sizeof(*list->mappings));
+	if (!list->mappings)
+		return false;
+	for (i = 0; i < mappings->count; i++) {
+		const struct mapping *line = &mappings->list[i];
 		struct object *object = NULL;
 
-		if (!parse_line(text, &line))
+		if (line->file_offset == 0 && mapping_is_object(line))
+			first = line;
+		if (!line->is_executable)
 			continue;
-		if (line.file_offset == 0 && is_object(&line)) {
-			header = line.key;
-			header.header = line.start;
-		}
-		if (!line.is_executable)
-			continue;
-		/* The parts of an object lie behind each other. */
-		if (line.key.device == header.device &&
-		    line.key.inode == header.inode)
-			line.key.header = header.header;
-		if (is_object(&line))
-			object = find_or_add_object(symbols, &line);
-		complete = append_mapping(list, &line, object);
+		if (mapping_is_object(line))
+			object = find_or_add_object(symbols, line,
+			                            header_of(first, line));
+		list->mappings[list->count++] = (struct code_mapping){
+			line->start, line->end, line->file_offset, object};
 	}
-	free(text);
-	return complete && !ferror(file);
+	return true;
 }
 
 static void free_object(struct host_symbols *symbols, struct object *object)
@@ -235,30 +184,28 @@ static uint64_t now_ns(void)
 /* On failure what was known before stays. */
 static bool read_mappings(struct host_symbols *symbols)
 {
-	struct mapping_list list = {0};
-	FILE *file = fopen("/proc/self/maps", "re");
+	struct code_list list = {0};
+	struct mappings mappings;
 	bool complete;
 
-	if (!file)
+	symbols->read_ns = now_ns();
+	if (mappings_read(&mappings))
 		return false;
 	for (struct object *object = symbols->objects; object;
 	     object = object->next)
 		object->is_mapped = false;
-	complete = read_lines(symbols, file, &list);
-	fclose(file);
-	symbols->read_ns = now_ns();
-	if (!complete) {
-		free(list.mappings);
+	complete = list_code(symbols, &mappings, &list);
+	mappings_free(&mappings);
+	if (!complete)
 		return false;
-	}
 	free(symbols->list.mappings);
 	symbols->list = list;
 	free_unmapped_objects(symbols);
 	return true;
 }
 
-static const struct mapping *search_mappings(const struct mapping_list *list,
-                                             uint64_t address)
+static const struct code_mapping *search_mappings(const struct code_list *list,
+                                                  uint64_t address)
 {
 	size_t low = 0, high = list->count;
 
@@ -275,10 +222,10 @@ static const struct mapping *search_mappings(const struct mapping_list *list,
 	return &list->mappings[low];
 }
 
-static const struct mapping *find_mapping(struct host_symbols *symbols,
-                                          uint64_t address)
+static const struct code_mapping *find_mapping(struct host_symbols *symbols,
+                                               uint64_t address)
 {
-	const struct mapping *mapping = NULL;
+	const struct code_mapping *mapping = NULL;
 
 	if (now_ns() - symbols->read_ns <= MAPPINGS_AGE_MAX_NS)
 		mapping = search_mappings(&symbols->list, address);
@@ -290,23 +237,13 @@ static const struct mapping *find_mapping(struct host_symbols *symbols,
 
 /* --- objects ------------------------------------------------------------- */
 
-/* The memory may be unmapped by another thread: no plain read. */
-static bool read_memory(uint64_t address, void *to, size_t bytes)
-{
-	struct iovec local = {to, bytes};
-	struct iovec remote = {(void *)(uintptr_t)address, bytes};
-
-	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) ==
-	       (ssize_t)bytes;
-}
-
 static bool has_mapped_header(int fd, const struct object *object)
 {
 	char file[HEADER_PAGE_BYTES], memory[HEADER_PAGE_BYTES];
 
 	return object->key.header != 0 &&
 	       pread(fd, file, sizeof(file), 0) == (ssize_t)sizeof(file) &&
-	       read_memory(object->key.header, memory, sizeof(memory)) &&
+	       own_memory_read(object->key.header, memory, sizeof(memory)) &&
 	       !memcmp(file, memory, sizeof(file));
 }
 
@@ -359,7 +296,7 @@ static struct object_symbols *read_vdso(const struct object *object,
 
 	if (bytes > VDSO_BYTES_MAX || !(image = malloc(bytes)))
 		return NULL;
-	if (read_memory(object->start, image, bytes))
+	if (own_memory_read(object->start, image, bytes))
 		symbols = object_symbols_read_image(image, bytes, bytes_max);
 	free(image);
 	return symbols;
@@ -429,7 +366,7 @@ static void set_nameless(struct host_symbol *symbol, uint64_t address,
 void host_symbols_find(struct host_symbols *symbols, uint64_t address,
                        struct host_symbol *symbol)
 {
-	const struct mapping *mapping = find_mapping(symbols, address);
+	const struct code_mapping *mapping = find_mapping(symbols, address);
 	struct object_symbol found;
 	struct object *object;
 	uint64_t offset;

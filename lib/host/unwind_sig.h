@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "cpu_x86_64.h"
+#include "cpu.h"
 #include "unwind_table.h"
 
 enum unwind_result {
@@ -25,7 +25,7 @@ enum unwind_result {
 /* Turns the registers of a frame into those of its caller, by the rule in force
  * at its instruction; NULL if there is none. Leaves them alone unless the result
  * is UNWIND_CALLER or UNWIND_INTERRUPTED. */
-enum unwind_result unwind_step(const struct unwind_row *row,
+enum unwind_result unwind_step(const struct unwind_rule *rule,
                                struct cpu_registers *registers);
 
 #endif

@@ -13,20 +13,20 @@
 #define PLT_STUB_BYTES 16
 #define PLT_PUSH_END   11
 
-static bool compute_cfa(const struct unwind_row *row,
+static bool compute_cfa(const struct unwind_rule *rule,
                         const struct cpu_registers *registers, uint64_t *cfa)
 {
-	if (row->flags & UNWIND_PLT) {
+	if (rule->flags & UNWIND_PLT) {
 		*cfa = registers->sp + 8;
 		if (registers->ip % PLT_STUB_BYTES >= PLT_PUSH_END)
 			*cfa += 8;
 		return true;
 	}
-	*cfa = row->cfa_register == SAVED_COUNT
+	*cfa = rule->cfa_register == SAVED_COUNT
 	               ? registers->sp
-	               : registers->saved[row->cfa_register];
-	*cfa += (uint64_t)(int64_t)row->cfa_offset;
-	return !(row->flags & UNWIND_CFA_LOAD) || load_u64(*cfa, cfa);
+	               : registers->saved[rule->cfa_register];
+	*cfa += (uint64_t)(int64_t)rule->cfa_offset;
+	return !(rule->flags & UNWIND_CFA_LOAD) || load_u64(*cfa, cfa);
 }
 
 /* At a signal trampoline the stack pointer is at the ucontext that the kernel
@@ -43,27 +43,27 @@ static enum unwind_result unwind_signal(struct cpu_registers *registers)
 	return UNWIND_INTERRUPTED;
 }
 
-enum unwind_result unwind_step(const struct unwind_row *row,
+enum unwind_result unwind_step(const struct unwind_rule *rule,
                                struct cpu_registers *registers)
 {
 	struct cpu_registers caller = *registers;
 	uint64_t cfa;
 	int i;
 
-	if (!row)
+	if (!rule)
 		return UNWIND_NO_TABLE;
-	if (row->flags & UNWIND_OUTERMOST)
+	if (rule->flags & UNWIND_OUTERMOST)
 		return UNWIND_END;
-	if (row->flags & UNWIND_SIGNAL)
+	if (rule->flags & UNWIND_SIGNAL)
 		return unwind_signal(registers);
-	if (!compute_cfa(row, registers, &cfa))
+	if (!compute_cfa(rule, registers, &cfa))
 		return UNWIND_BAD_READ;
 	if (cfa <= registers->sp)
 		return UNWIND_NO_PROGRESS;
 	for (i = 0; i < SAVED_COUNT; i++) {
-		int64_t offset = row->saved[i] * INT64_C(8);
+		int64_t offset = rule->saved[i] * INT64_C(8);
 
-		if (row->saved[i] != UNWIND_SAVED_SAME &&
+		if (rule->saved[i] != UNWIND_SAVED_SAME &&
 		    !load_u64(cfa + (uint64_t)offset, &caller.saved[i]))
 			return UNWIND_BAD_READ;
 	}

@@ -5,15 +5,14 @@
  */
 #include "code.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "layout.h"
+#include "../host/elf_image.h"
 #include "../host/unwind_table.h"
 #include "../lmisclib.h"
 
@@ -35,13 +34,13 @@ struct known_code {
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct known_code *known;
 
-static bool has_vm_rule(const struct unwind_row *row)
+static bool has_vm_rule(const struct unwind_rule *rule)
 {
-	return !(row->flags & ~UNWIND_FUNCTION) &&
-	       row->cfa_register == SAVED_COUNT &&
-	       row->cfa_offset == CFRAME_BYTES && row->saved[SAVED_RBP] == -2 &&
-	       row->saved[SAVED_RBX] == -3 && row->saved[SAVED_R15] == -4 &&
-	       row->saved[SAVED_R14] == -5;
+	return !(rule->flags & ~UNWIND_FUNCTION) &&
+	       rule->cfa_register == SAVED_COUNT &&
+	       rule->cfa_offset == CFRAME_BYTES &&
+	       rule->saved[SAVED_RBP] == -2 && rule->saved[SAVED_RBX] == -3 &&
+	       rule->saved[SAVED_R15] == -4 && rule->saved[SAVED_R14] == -5;
 }
 
 static void find_frame_edges(struct vm_code *code)
@@ -61,74 +60,32 @@ static void find_frame_edges(struct vm_code *code)
 	}
 }
 
-static void format_build_id(char *text, const uint8_t *bytes, size_t count)
+static void read_build_id(struct vm_code *code)
 {
-	size_t i;
+	uint8_t bytes[BUILD_ID_BYTES_MAX];
+	size_t count = elf_image_build_id_at(code->start, bytes), i;
 
-	for (i = 0; i < count && i < 20; i++)
-		sprintf(text + 2 * i, "%02x", bytes[i]);
+	for (i = 0; i < count; i++)
+		sprintf(code->build_id + 2 * i, "%02x", bytes[i]);
 }
 
-static void read_build_id(struct vm_code *code, const uint8_t *notes,
-                          size_t bytes)
+/* Has the address the rule of all the VM's code? */
+static bool is_vm_code(uint64_t address)
 {
-	const ElfW(Nhdr) * note;
-	size_t name_bytes, data_bytes;
+	const struct unwind_rule *rule =
+		unwind_find_rule(unwind_tables_enter(), address);
+	bool found = rule && has_vm_rule(rule);
 
-	while (bytes >= sizeof(*note)) {
-		note = (const void *)notes;
-		name_bytes = (note->n_namesz + 3u) & ~3u;
-		data_bytes = (note->n_descsz + 3u) & ~3u;
-		if (bytes - sizeof(*note) < name_bytes ||
-		    bytes - sizeof(*note) - name_bytes < data_bytes)
-			return;
-		if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
-		    !memcmp(note + 1, "GNU", 4)) {
-			format_build_id(code->build_id,
-			                (const uint8_t *)(note + 1) +
-			                        name_bytes,
-			                note->n_descsz);
-			return;
-		}
-		notes += sizeof(*note) + name_bytes + data_bytes;
-		bytes -= sizeof(*note) + name_bytes + data_bytes;
-	}
-}
-
-static int find_build_id(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct vm_code *code = data;
-	const ElfW(Phdr) * segment;
-	bool holds_code = false;
-	int i;
-
-	(void)size;
-	for (i = 0; i < info->dlpi_phnum; i++) {
-		segment = &info->dlpi_phdr[i];
-		if (segment->p_type == PT_LOAD &&
-		    code->start - info->dlpi_addr - segment->p_vaddr <
-		            segment->p_memsz)
-			holds_code = true;
-	}
-	for (i = 0; holds_code && i < info->dlpi_phnum; i++) {
-		segment = &info->dlpi_phdr[i];
-		if (segment->p_type == PT_NOTE && !code->build_id[0])
-			read_build_id(code,
-			              (const uint8_t *)(info->dlpi_addr +
-			                                segment->p_vaddr),
-			              segment->p_memsz);
-	}
-	return holds_code;
+	unwind_tables_leave();
+	return found;
 }
 
 static struct known_code *find_new(uint64_t address, struct error *error)
 {
-	const struct unwind_tables *tables = unwind_tables_current();
-	const struct unwind_row *row = unwind_find_row(tables, address, NULL);
 	struct known_code *found;
 	uint64_t start, end, ffi_start;
 
-	if (!row || !has_vm_rule(row) ||
+	if (!is_vm_code(address) ||
 	    !unwind_find_function(address, &start, &end) ||
 	    end - start < VM_CODE_BYTES_MIN) {
 		error_set(error, PROFILE_ERRUSE, ENOTSUP,
@@ -148,7 +105,7 @@ static struct known_code *find_new(uint64_t address, struct error *error)
 	    ffi_start != end)
 		found->code.ffi_call_end = end;
 	find_frame_edges(&found->code);
-	dl_iterate_phdr(find_build_id, &found->code);
+	read_build_id(&found->code);
 	return found;
 }
 

@@ -125,5 +125,7 @@ static inline uint8_t bytecode_funcc(const struct vm_layout *layout)
 #define CFRAME_RBX            56
 #define CFRAME_RBP            64
 #define CFRAME_RETURN_ADDRESS 72
+/* What traces take of the stack below it, at least. */
+#define TRACE_FRAME_BYTES 16
 
 #endif

@@ -22,6 +22,10 @@
 /* Stack slots that the checks use at most. */
 #define CHECK_STACK_SLOTS 40
 
+/* How long a start may decode unwind tables; the writer thread does the rest. A
+ * plain luajit is ready earlier. */
+#define TABLES_BUDGET_NS UINT64_C(15000000)
+
 /* The checks hold reads of wrong addresses: no hook may run Lua code between,
  * and two threads must not change the collector's settings at once. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -96,6 +100,8 @@ static int open_inside(lua_State *L)
 	struct opening *opening = lua_touserdata(L, 1);
 
 	luaL_checkstack(L, CHECK_STACK_SLOTS, "layout check");
+	if (unwind_tables_refresh(caller, TABLES_BUDGET_NS, opening->error) < 0)
+		return 0;
 	opening->vm->code = vm_code_find(caller, opening->error);
 	if (opening->vm->code)
 		opening->result = choose_layout(opening, L, open_inside);
@@ -107,7 +113,7 @@ int vm_open(struct vm *vm, lua_State *L, struct error *error)
 	struct opening opening = {vm, error, -1};
 
 	memset(vm, 0, sizeof(*vm));
-	if (unwind_tables_refresh(error) || load_faults_catch(error))
+	if (load_faults_catch(error))
 		return -1;
 	pthread_mutex_lock(&open_lock);
 	if (lua_cpcall(L, open_inside, &opening)) {

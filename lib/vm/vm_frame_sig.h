@@ -44,7 +44,7 @@ struct scratch_registers {
 /* What is known while walking outwards. */
 struct vm_chain {
 	const struct vm *vm;
-	struct unwind_cache *rows;
+	struct unwind_cache *rules;
 	int32_t vmstate; /* VM state word: a hint which trace runs */
 	struct scratch_registers scratch;
 	/* After the first VM frame: the C frame that has to come next, 0 if it
@@ -63,15 +63,15 @@ enum vm_step {
 };
 
 void vm_chain_begin(struct vm_chain *chain, const struct vm *vm,
-                    struct unwind_cache *rows,
+                    struct unwind_cache *rules,
                     const struct scratch_registers *scratch);
 
-/* Steps out of VM or trace code. exact: ip is not a return address. row is the
+/* Steps out of VM or trace code. exact: ip is not a return address. rule is the
  * unwind rule there, NULL if there is none. Registers change only for PLAIN and
  * FRAME. */
 enum vm_step vm_chain_step(struct vm_chain *chain,
                            struct cpu_registers *registers, bool exact,
-                           const struct unwind_row *row,
+                           const struct unwind_rule *rule,
                            struct vm_frame *frame);
 
 /* When unwinding failed: goes on at the next VM frame that the VM itself

@@ -22,8 +22,6 @@
 #define RESYNC_STACK_BYTES_MAX (1 << 20)
 #define RESYNC_COUNT_MAX       8
 
-/* What traces take of the stack below the C frame, at least. */
-#define TRACE_FRAME_BYTES 16
 /* Two more registers that a trace saves, from the C frame's address. */
 #define TRACE_R12 0
 #define TRACE_R13 (-8)
@@ -31,10 +29,11 @@
 #define INSTRUCTION_RET 0xc3
 
 void vm_chain_begin(struct vm_chain *chain, const struct vm *vm,
-                    struct unwind_cache *rows,
+                    struct unwind_cache *rules,
                     const struct scratch_registers *scratch)
 {
-	*chain = (struct vm_chain){.vm = vm, .rows = rows, .scratch = *scratch};
+	*chain = (struct vm_chain){
+		.vm = vm, .rules = rules, .scratch = *scratch};
 	chain->vmstate = vm_read_state(vm);
 }
 
@@ -87,7 +86,7 @@ static bool in_vm_code(const struct vm *vm, uint64_t address)
 /* Could the word be the return address of a call? */
 static bool is_code(const struct vm_chain *chain, uint64_t address)
 {
-	return unwind_cache_find(chain->rows, address - 1) ||
+	return unwind_cache_find(chain->rules, address - 1) ||
 	       trace_code_holds(chain->vm, address);
 }
 
@@ -327,7 +326,8 @@ static enum vm_step step_stub(struct vm_chain *chain,
 
 enum vm_step vm_chain_step(struct vm_chain *chain,
                            struct cpu_registers *registers, bool exact,
-                           const struct unwind_row *row, struct vm_frame *frame)
+                           const struct unwind_rule *rule,
+                           struct vm_frame *frame)
 {
 	int distance;
 
@@ -338,7 +338,7 @@ enum vm_step vm_chain_step(struct vm_chain *chain,
 	if (exact && ffi_call_edge(chain->vm, registers->ip, &distance))
 		return pop_frame(registers, distance) ? VM_STEP_PLAIN
 		                                      : VM_STEP_LOST;
-	if (row)
+	if (rule)
 		return VM_STEP_NOT_OURS;
 	if (trace_code_holds(chain->vm, frame->ip))
 		return step_trace(chain, registers, frame);

@@ -159,8 +159,7 @@ static void handle_trap(int signal, siginfo_t *info, void *opaque)
 	*flags |= TRAP_FLAG;
 	stepper.step_count++;
 	stepper.frame_count = 0;
-	walk_stack(&stepper.walk, &stepper.vm, unwind_tables_current(), context,
-	           &visitor, NULL, &facts);
+	walk_stack(&stepper.walk, &stepper.vm, context, &visitor, NULL, &facts);
 	keep_stack((uint64_t)context->uc_mcontext.gregs[REG_RIP]);
 	errno = saved_errno;
 }
@@ -174,7 +173,7 @@ static int stepper_run(lua_State *L)
 	stepper.step_count = 0;
 	stepper.used = 0;
 	stepper.last = NULL;
-	unwind_tables_refresh(NULL);
+	unwind_tables_refresh(0, UNWIND_NO_BUDGET, NULL);
 	action.sa_sigaction = handle_trap;
 	sigaction(SIGTRAP, &action, &previous);
 	lua_pushvalue(L, 1);
