@@ -23,6 +23,16 @@ tools_libprofile_la_SOURCES = \
 	tools/profile/stack_view.c tools/profile/stack_view.h \
 	tools/profile/symbols.c tools/profile/symbols.h
 
+# Memory profiles.
+noinst_LTLIBRARIES += tools/libmemory.la
+tools_libmemory_la_CPPFLAGS = $(tools_cppflags)
+tools_libmemory_la_LIBADD = tools/libprofile.la -lm
+tools_libmemory_la_SOURCES = \
+	tools/memory/allocations.c tools/memory/allocations.h \
+	tools/memory/blocks.c tools/memory/blocks.h \
+	tools/memory/memory_load.c tools/memory/memory_load.h \
+	tools/memory/memory_stacks.c tools/memory/memory_stacks.h
+
 noinst_LTLIBRARIES += tools/liboutput.la
 tools_liboutput_la_CPPFLAGS = $(tools_cppflags)
 tools_liboutput_la_LIBADD = tools/libprofile.la
@@ -53,3 +63,17 @@ tools_luajit_parse_sysprof_LDADD = tools/liboutput.la -lm
 tools_luajit_parse_sysprof_SOURCES = tools/luajit_parse_sysprof.c \
 	tools/live.c tools/live.h \
 	tools/parse_options.c tools/parse_options.h
+
+# The same as a library: the Lua module runs the command, too.
+noinst_LTLIBRARIES += tools/libmemprofcommand.la
+tools_libmemprofcommand_la_CPPFLAGS = $(tools_cppflags)
+tools_libmemprofcommand_la_LIBADD = tools/libmemory.la tools/liboutput.la
+tools_libmemprofcommand_la_SOURCES = \
+	tools/memprof_command.c tools/memprof_command.h \
+	tools/output/memory_common.c tools/output/memory_compat.c \
+	tools/output/memory_output.h tools/output/memory_tables.c
+
+bin_PROGRAMS += tools/luajit-parse-memprof
+tools_luajit_parse_memprof_CPPFLAGS = $(tools_cppflags)
+tools_luajit_parse_memprof_LDADD = tools/libmemprofcommand.la
+tools_luajit_parse_memprof_SOURCES = tools/luajit_parse_memprof.c

@@ -306,7 +306,85 @@ static bool read_sample(struct dump_reader *reader, struct dump_record *record)
 	return read_host(reader, record);
 }
 
+/* ---- events of memory profiles ------------------------------------------ */
+
+static bool read_source(struct dump_reader *reader, struct dump_event *event)
+{
+	switch (event->source) {
+	case MEMPROF_INTERNAL:
+		return true;
+	case MEMPROF_LUA:
+		return read_number(reader, &event->value,
+		                   "prototype address of an event") &&
+		       read_number(reader, &event->line, "line of an event");
+	case MEMPROF_C:
+		return read_number(reader, &event->value,
+		                   "C function address of an event");
+	case MEMPROF_TRACE:
+		return read_number(reader, &event->value, "trace of an event");
+	}
+	return false;
+}
+
+static bool read_event(struct dump_reader *reader, struct dump_record *record,
+                       uint8_t header)
+{
+	struct dump_event *event = &record->event;
+
+	record->kind = DUMP_EVENT;
+	event->event = header & MEMPROF_EVENT_MASK;
+	event->source = header >> MEMPROF_SOURCE_SHIFT;
+	if (event->source < MEMPROF_INTERNAL || event->source > MEMPROF_TRACE)
+		return dump_reader_fail(reader, record->offset,
+		                        "expected an event with a source from "
+		                        "1 to 4, got source %u",
+		                        (unsigned)event->source);
+	if (!read_source(reader, event))
+		return false;
+	if (event->event != MEMPROF_ALLOC &&
+	    (!read_number(reader, &event->old_address,
+	                  "old address of an event") ||
+	     !read_number(reader, &event->old_bytes, "old size of an event")))
+		return false;
+	return event->event == MEMPROF_FREE ||
+	       (read_number(reader, &event->new_address,
+	                    "new address of an event") &&
+	        read_number(reader, &event->new_bytes, "new size of an event"));
+}
+
+/* *has_fields is false for symbol events of other sources, which have none. */
+static bool read_memory_record(struct dump_reader *reader,
+                               struct dump_record *record, uint8_t header,
+                               bool *has_fields)
+{
+	*has_fields = true;
+	if ((header & MEMPROF_EVENT_MASK) != MEMPROF_SYMBOL)
+		return read_event(reader, record, header);
+	switch (header) {
+	case MEMPROF_NEW_PROTO:
+		return read_proto(reader, record);
+	case MEMPROF_NEW_C:
+		return read_c_symbol(reader, record);
+	case MEMPROF_NEW_TRACE:
+		return read_trace(reader, record);
+	}
+	*has_fields = false;
+	return true;
+}
+
 /* ---- headers and records ----------------------------------------------- */
+
+/* What else it may be that does not start as it should. */
+static const char *other_kind(const struct dump_reader *reader,
+                              const char *magic)
+{
+	if (memcmp(magic, MEMPROF_MAGIC, STREAM_MAGIC_BYTES) == 0)
+		return "this is a memory profile, for luajit-parse-memprof";
+	if (memcmp(magic, SYSPROF_MAGIC, STREAM_MAGIC_BYTES) == 0)
+		return "this is a sysprof dump, for luajit-parse-sysprof";
+	return reader->wants_memprof ? "not a memory profile"
+	                             : "not a sysprof dump";
+}
 
 static bool read_header(struct dump_reader *reader, const char *magic,
                         const char *what, uint8_t *version)
@@ -323,9 +401,7 @@ static bool read_header(struct dump_reader *reader, const char *magic,
 			"%02x: %s",
 			what, magic, (unsigned char)got[0],
 			(unsigned char)got[1], (unsigned char)got[2],
-			memcmp(got, "ljm", sizeof(got)) == 0
-				? "this is a memory profile"
-				: "not a sysprof dump");
+			other_kind(reader, got));
 	if (!read_byte(reader, version, "version"))
 		return false;
 	return byte_input_get_bytes(&reader->in, NULL,
@@ -376,18 +452,21 @@ void dump_reader_close(struct dump_reader *reader)
 static bool begin_stream(struct dump_reader *reader)
 {
 	uint64_t offset = byte_input_offset(&reader->in);
+	bool memprof = reader->wants_memprof;
+	int version = memprof ? MEMPROF_VERSION : SYSPROF_VERSION;
 
 	reader->in_symtab = false;
-	if (!read_header(reader, SYSPROF_MAGIC, "start of the sample stream",
+	if (!read_header(reader, memprof ? MEMPROF_MAGIC : SYSPROF_MAGIC,
+	                 memprof ? "start of the event stream"
+	                         : "start of the sample stream",
 	                 &reader->stream_version))
 		return false;
-	if (reader->stream_version == 1 ||
-	    reader->stream_version == SYSPROF_VERSION)
+	if (reader->stream_version == 1 || reader->stream_version == version)
 		return true;
 	return dump_reader_fail(reader, offset + STREAM_MAGIC_BYTES,
-	                        "expected a sample stream of version 1 or %d, "
-	                        "got version %u",
-	                        SYSPROF_VERSION, reader->stream_version);
+	                        "expected a stream of version 1 or %d, got "
+	                        "version %u",
+	                        version, reader->stream_version);
 }
 
 /* The body behind a header byte of the symbol table, whose bits 0 and 1 are the
@@ -429,14 +508,23 @@ static bool read_stream_record(struct dump_reader *reader,
 
 static bool is_stream_header(const struct dump_reader *reader, uint8_t header)
 {
+	if (reader->wants_memprof)
+		return header <= MEMPROF_HEADER_MAX;
 	return header <= (reader->stream_version == 1 ? SYSPROF_NEW_PROTO
 	                                              : SYSPROF_NEW_TRACE);
+}
+
+static bool is_memory_record(const struct dump_reader *reader, uint8_t header)
+{
+	return reader->wants_memprof && !reader->in_symtab &&
+	       header <= MEMPROF_HEADER_MAX;
 }
 
 enum dump_read dump_reader_next(struct dump_reader *reader,
                                 struct dump_record *record)
 {
 	uint8_t header;
+	bool has_fields;
 
 	for (;;) {
 		*record = (struct dump_record){
@@ -446,6 +534,14 @@ enum dump_read dump_reader_next(struct dump_reader *reader,
 		                       ? "next symbol, or the table's end"
 		                       : "next record, or the end record"))
 			return DUMP_READ_FAILED;
+		if (is_memory_record(reader, header)) {
+			if (!read_memory_record(reader, record, header,
+			                        &has_fields))
+				return DUMP_READ_FAILED;
+			if (has_fields)
+				return DUMP_READ_RECORD;
+			continue;
+		}
 		if (!reader->in_symtab)
 			break;
 		if ((header & SYMTAB_TYPE_MASK) == SYMTAB_UNUSED &&
@@ -464,8 +560,10 @@ enum dump_read dump_reader_next(struct dump_reader *reader,
 	}
 	if (!is_stream_header(reader, header)) {
 		dump_reader_fail(reader, record->offset,
-		                 "expected a record (0 to 12, or 0x80 for the "
+		                 "expected a record (0 to %d, or 0x80 for the "
 		                 "end), got 0x%02x",
+		                 reader->wants_memprof ? MEMPROF_HEADER_MAX
+		                                       : SYSPROF_NEW_TRACE,
 		                 header);
 		return DUMP_READ_FAILED;
 	}

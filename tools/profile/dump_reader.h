@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Reader of sysprof dumps, record by record, in one pass: from files and
+ * Reader of sysprof and memprof dumps, record by record, in one pass: from files and
  * pipes. Knows the encoding, not what it means.
  *
  * Reads symbol tables of version 1 to 3 and streams of version 1 and 2.
@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "stream/codec.h"
+#include "stream/memprof_format.h"
 #include "stream/sysprof_format.h"
 
 /* More frames than a Lua or native stack can have are not believed. */
@@ -30,6 +31,17 @@ enum dump_record_kind {
 	DUMP_EXTENSION,
 	DUMP_SAMPLE,       /* with frames */
 	DUMP_TRACE_SAMPLE, /* in STATE_TRACE */
+	DUMP_EVENT,        /* of a memory profile */
+};
+
+/* An event of a memory profile, as it is in the dump. */
+struct dump_event {
+	enum memprof_event event; /* not MEMPROF_SYMBOL */
+	enum memprof_source source;
+	uint64_t value; /* prototype, C function or trace number */
+	uint64_t line;  /* MEMPROF_LUA: that runs */
+	uint64_t old_address, old_bytes; /* 0: none */
+	uint64_t new_address, new_bytes; /* 0: none */
 };
 
 /* Frame of the guest part of a sample, as it is in the dump. */
@@ -53,6 +65,8 @@ struct dump_record {
 	size_t readable_bytes; /* from text on, text_bytes or more */
 	uint64_t text_offset;  /* in the file, of the first byte of text */
 
+	struct dump_event event; /* DUMP_EVENT */
+
 	enum sample_state state;        /* of a sample */
 	const struct dump_guest *guest; /* innermost first */
 	size_t guest_count;
@@ -64,6 +78,8 @@ struct dump_reader {
 	struct byte_input in;
 	uint8_t *chunk;        /* of in */
 	const char *file_name; /* for messages */
+	/* Set by the caller before opening: which kind of dump it wants. */
+	bool wants_memprof;
 	bool in_symtab;
 	uint8_t table_version;
 	uint8_t stream_version;

@@ -161,25 +161,30 @@ static bool read_fast_symbol(struct item *item)
 
 /* ---- stacks ------------------------------------------------------------ */
 
-/* Node of the profile for node `number` of the dump. */
+bool extension_find_node(const struct loader *loader, uint64_t number,
+                         uint32_t *node)
+{
+	if (number == 0)
+		*node = PROFILE_ROOT;
+	else if (number < loader->tree_count)
+		*node = loader->tree[number];
+	else
+		return false;
+	return true;
+}
+
 static bool find_node(struct item *item, uint64_t number, const char *what,
                       uint32_t *node)
 {
 	struct loader *loader = item->loader;
 
-	if (number == 0) {
-		*node = PROFILE_ROOT;
+	if (extension_find_node(loader, number, node))
 		return true;
-	}
-	if (number >= loader->tree_count)
-		return dump_reader_fail(
-			&loader->reader, item->offset,
-			"expected the %s to be one of %zu nodes, got node %llu",
-			what,
-			loader->tree_count > 0 ? loader->tree_count - 1 : 0,
-			(unsigned long long)number);
-	*node = loader->tree[number];
-	return true;
+	return dump_reader_fail(
+		&loader->reader, item->offset,
+		"expected the %s to be one of %zu nodes, got node %llu", what,
+		loader->tree_count > 0 ? loader->tree_count - 1 : 0,
+		(unsigned long long)number);
 }
 
 static bool read_frame(struct item *item, uint8_t kind_and_flags,
@@ -267,6 +272,17 @@ static bool read_sample(struct item *item)
 
 /* ---- items ------------------------------------------------------------- */
 
+static bool read_other(struct item *item, uint8_t kind)
+{
+	struct loader *loader = item->loader;
+
+	if (loader->read_other_item == NULL ||
+	    loader->read_other_item(loader, kind, &item->in))
+		return true;
+	return loader->reader.error[0] == '\0' &&
+	       field_missing(item, "next field");
+}
+
 static bool read_body(struct item *item, uint8_t kind)
 {
 	switch (kind) {
@@ -288,7 +304,7 @@ static bool read_body(struct item *item, uint8_t kind)
 	case ITEM_END:
 		return read_end(item);
 	}
-	return true;
+	return read_other(item, kind);
 }
 
 /*

@@ -272,6 +272,8 @@ static bool load_record(struct loader *loader, const struct dump_record *record)
 		return true;
 	case DUMP_EXTENSION:
 		return loader->options.compat || extension_read(loader, record);
+	case DUMP_EVENT: /* not in this kind of dump */
+		return true;
 	case DUMP_SAMPLE:
 	case DUMP_TRACE_SAMPLE:
 		count_sample(loader, record);
@@ -313,7 +315,7 @@ static bool load_records(struct loader *loader, byte_input_reader reader,
 	}
 }
 
-static void loader_free(struct loader *loader)
+void loader_free(struct loader *loader)
 {
 	dump_reader_close(&loader->reader);
 	symbols_free(&loader->symbols);

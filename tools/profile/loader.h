@@ -51,6 +51,12 @@ struct loader {
 	uint64_t last_time_ns;   /* of the sample before, or the start */
 	uint64_t lost[PROFILE_LOST_REASONS];
 
+	/* Items that only another kind of dump has; NULL: there are none. The
+	 * input ends with the item; false: reader.error, or in->problem. */
+	bool (*read_other_item)(struct loader *loader, uint8_t kind,
+	                        struct byte_input *in);
+	void *other_context; /* of whoever reads those items */
+
 	/* Samples. */
 	uint32_t dump;               /* index in the profile */
 	uint64_t read_count;         /* those that a filter drops included */
@@ -71,8 +77,15 @@ struct loader {
 	size_t compat_host_capacity;
 };
 
+/* load.c: ends what a zeroed loader has begun, and frees it. */
+void loader_free(struct loader *loader);
+
 /* extension.c: the items of one DUMP_EXTENSION record. False: reader->error. */
 bool extension_read(struct loader *loader, const struct dump_record *record);
+
+/* Node of the profile for a node of the dump. False: there is none. */
+bool extension_find_node(const struct loader *loader, uint64_t number,
+                         uint32_t *node);
 
 /* naming.c: frames of the profile. Symbols that change are announced. */
 void naming_forget_prototypes(struct loader *loader);

@@ -2,17 +2,29 @@
 /* Memory of the tools; see memory.h. */
 #include "memory.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static void end_program(void)
+{
+	fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);
+	exit(1);
+}
+
+static __thread void (*failure_handler)(void) = end_program;
+
+void memory_on_failure(void (*handler)(void))
+{
+	failure_handler = handler != NULL ? handler : end_program;
+}
+
 static void *check(void *memory)
 {
-	if (memory == NULL) {
-		fputs("luajit-parse-sysprof: out of memory\n", stderr);
-		exit(1);
-	}
+	if (memory == NULL)
+		failure_handler();
 	return memory;
 }
 

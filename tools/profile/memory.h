@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
  * Memory of the tools: without it they cannot go on, so a request that fails
- * ends the program with a message. Never used in lib/.
+ * ends the program with a message, or does what the caller has asked for. Never
+ * used in lib/.
  */
 #ifndef PROFILE_MEMORY_H
 #define PROFILE_MEMORY_H
 
 #include <stddef.h>
+
+/* What to do on this thread instead: it must not return. NULL: the default. */
+void memory_on_failure(void (*handler)(void));
 
 /* Array of at least needed elements; grows by doubling, keeps the contents. */
 void *memory_grow(void *array, size_t *capacity, size_t needed,

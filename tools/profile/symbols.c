@@ -27,6 +27,7 @@ void symbols_free(struct symbols *symbols)
 	free(symbols->fast);
 	id_map_free(&symbols->by_prototype);
 	id_map_free(&symbols->by_id);
+	id_map_free(&symbols->id_by_prototype);
 	id_map_free(&symbols->by_trace_number);
 	id_map_free(&symbols->by_fast_number);
 	*symbols = (struct symbols){0};
@@ -70,10 +71,14 @@ void symbols_add_lua(struct symbols *symbols, uint64_t id,
                      const struct lua_function *function)
 {
 	struct lua_function copy = *function;
+	bool is_new;
 
 	copy.chunk = memory_copy(function->chunk, function->chunk_bytes);
 	copy.name = memory_copy(function->name, strlen(function->name));
 	set_function(symbols, &symbols->by_id, id, copy);
+	if (id <= UINT32_MAX)
+		*id_map_add(&symbols->id_by_prototype, function->address, 0,
+		            (uint32_t)id, &is_new) = (uint32_t)id;
 }
 
 uint32_t symbols_alias(struct symbols *symbols, const char *chunk,
@@ -111,6 +116,15 @@ const struct lua_function *symbols_find_lua(const struct symbols *symbols,
                                             uint64_t id)
 {
 	return find_function(symbols, &symbols->by_id, id);
+}
+
+const struct lua_function *symbols_find_named(const struct symbols *symbols,
+                                              uint64_t address)
+{
+	const uint32_t *id = id_map_find(&symbols->id_by_prototype, address, 0);
+
+	return id != NULL ? symbols_find_lua(symbols, *id)
+	                  : symbols_find_prototype(symbols, address);
 }
 
 void symbols_add_trace(struct symbols *symbols, uint64_t number,

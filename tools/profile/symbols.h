@@ -37,8 +37,9 @@ struct symbols {
 	struct lua_function *functions; /* of both maps */
 	size_t function_count;
 	size_t function_capacity;
-	struct id_map by_prototype; /* address -> index of functions */
-	struct id_map by_id;        /* id of the extension -> the same */
+	struct id_map by_prototype;    /* address -> index of functions */
+	struct id_map by_id;           /* id of the extension -> the same */
+	struct id_map id_by_prototype; /* the last one with this address */
 
 	struct c_symbol *c; /* see c_sorted */
 	size_t c_count;
@@ -80,6 +81,9 @@ const struct lua_function *symbols_find_prototype(const struct symbols *symbols,
                                                   uint64_t address);
 const struct lua_function *symbols_find_lua(const struct symbols *symbols,
                                             uint64_t id);
+/* By the address of its prototype; with its name, where the extension has it. */
+const struct lua_function *symbols_find_named(const struct symbols *symbols,
+                                              uint64_t address);
 const struct trace *symbols_find_trace(const struct symbols *symbols,
                                        uint64_t number);
 /* Number by which the old parser calls a chunk name of several lines, counted
