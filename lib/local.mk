@@ -29,6 +29,7 @@ lib_libvm_la_SOURCES = lib/vm/check.c lib/vm/check.h \
 	lib/vm/guest_sig.c lib/vm/guest_sig.h \
 	lib/vm/layout.c lib/vm/layout.h \
 	lib/vm/object_sig.c lib/vm/object_sig.h \
+	lib/vm/trace_code.c lib/vm/trace_code.h \
 	lib/vm/running.c lib/vm/running.h \
 	lib/vm/trace_sig.c lib/vm/trace_sig.h lib/vm/vm.c lib/vm/vm.h \
 	lib/vm/vm_frame_sig.h lib/vm/vm_frame_x86_64_sig.c
@@ -61,9 +62,11 @@ lib_libclock_la_SOURCES = lib/sample.h \
 lib_libsampler_la_SOURCES = lib/sampler.c lib/sampler_sig.c \
 	lib/sampler_sig.h lib/sampler_state.h \
 	lib/lua_symbols.c lib/lua_symbols_sig.c lib/lua_symbols_sig.h
-lib_libwriter_la_SOURCES = lib/writer.c lib/writer.h \
+lib_libwriter_la_SOURCES = lib/perf_names.c lib/perf_names.h \
+	lib/writer.c lib/writer.h \
 	lib/symbol_writer.c lib/symbol_writer.h
 lib_libsession_la_SOURCES = lib/session.c lib/session.h lib/sysprof_api.c \
+	lib/traces.c lib/traces.h \
 	lib/misc_module.c lib/memprof_module.c lib/memprof_module.h \
 	lib/lua_options.c lib/lua_options.h
 

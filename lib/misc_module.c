@@ -24,12 +24,12 @@
 #define NS_PER_MS           1e6
 #define INTERVAL_NS_DEFAULT UINT64_C(10000000)
 #define PATH_DEFAULT        "sysprof.bin"
-#define OPTION_NAMES        "mode, interval, path, perf"
+#define OPTION_NAMES        "mode, interval, path, perf, perf_dir"
 
 /* ---- start ---------------------------------------------------------------- */
 
-static const char *const option_names[] = {"mode", "interval", "path", "perf",
-                                           NULL};
+static const char *const option_names[] = {"mode", "interval", "path",
+                                           "perf", "perf_dir", NULL};
 
 static int read_mode(lua_State *L, int options, uint8_t *mode,
                      struct error *error)
@@ -100,6 +100,41 @@ static int read_path(lua_State *L, int options, uint8_t mode, const char **path,
 	return lua_options_read_path(L, PATH_DEFAULT, path, error);
 }
 
+static int read_perf(lua_State *L, int options, enum perf_names_kind *perf,
+                     struct error *error)
+{
+	lua_options_push(L, options, "perf");
+	*perf = lua_toboolean(L, -1) ? PERF_NAMES_MAP : PERF_NAMES_OFF;
+	if (lua_isnil(L, -1) || lua_isboolean(L, -1))
+		return 0;
+	*perf = PERF_NAMES_OFF;
+	if (lua_type(L, -1) == LUA_TSTRING)
+		*perf = perf_names_find_kind(lua_tostring(L, -1));
+	if (*perf)
+		return 0;
+	return lua_options_refuse(L, error,
+	                          "perf must be true, false, \"map\", "
+	                          "\"lines\" or \"jitdump\"");
+}
+
+static int read_perf_dir(lua_State *L, int options, const char **perf_dir,
+                         struct error *error)
+{
+	size_t length = 0;
+
+	*perf_dir = NULL;
+	lua_options_push(L, options, "perf_dir");
+	if (lua_isnil(L, -1))
+		return 0;
+	if (lua_type(L, -1) == LUA_TSTRING)
+		*perf_dir = lua_tolstring(L, -1, &length);
+	if (length > 0 && strlen(*perf_dir) == length)
+		return 0;
+	return lua_options_refuse(L, error,
+	                          "perf_dir must be the name of a directory "
+	                          "for the jitdump");
+}
+
 /* No option is known to be good before all are read. */
 static int read_options(lua_State *L, int table,
                         struct session_options *options, struct error *error)
@@ -109,7 +144,9 @@ static int read_options(lua_State *L, int table,
 	    read_interval(L, table, &options->interval_ns, error) < 0 ||
 	    read_path(L, table, options->mode, &options->path, error) < 0)
 		return -1;
-	return lua_options_read_flag(L, table, "perf", &options->perf, error);
+	if (read_perf(L, table, &options->perf, error) < 0)
+		return -1;
+	return read_perf_dir(L, table, &options->perf_dir, error);
 }
 
 static int sysprof_start(lua_State *L)

@@ -18,11 +18,12 @@
 #include <lauxlib.h>
 
 #include "load_sig.h"
+#include "perf_names.h"
+#include "traces.h"
 #include "host/unwind_table.h"
 #include "vm/vm.h"
 #include "writer.h"
 #include "../perfmap/arena_sig.h"
-#include "../perfmap/mapfile.h"
 
 #define PERF_VARIABLE    "LUAJIT_SYSPROF_PERF"
 #define PERF_RANGE_BYTES 16 /* of a library function, of a marker */
@@ -46,6 +47,7 @@ struct session {
 	struct sample_clock clock;
 	struct sampler *sampler;
 	struct writer *writer; /* NULL in mode D */
+	struct traces *traces; /* NULL: perf is off */
 	bool handler_installed;
 	struct sigaction previous_action;
 };
@@ -62,9 +64,10 @@ static struct {
 	/* Names for perf outlive a session, since perf reads them when the
 	 * report runs. They belong to whoever made the state STARTING. */
 	bool arena_open;
-	bool map_open;
 	struct address_arena arena;
-	struct mapfile map;
+	struct perf_names *names; /* NULL: perf was never on */
+	struct traces *orphan;    /* in a child: of the parent's session */
+	uint64_t orphan_serial;
 } profile = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void set_state(enum session_state state, struct session *session)
@@ -176,6 +179,8 @@ struct guard {
 };
 
 static int end_session(struct session *session, struct error *error);
+static void drop_traces(struct session *session);
+static void drop_orphan(void);
 
 /* The session with this serial number, now STOPPING, or NULL. */
 static struct session *take_session(uint64_t serial)
@@ -197,8 +202,12 @@ static int collect_guard(lua_State *L)
 	const struct guard *guard = lua_touserdata(L, 1);
 	struct session *session = guard ? take_session(guard->serial) : NULL;
 
-	if (session)
-		end_session(session, NULL);
+	if (guard && profile.orphan && profile.orphan_serial == guard->serial)
+		drop_orphan();
+	if (!session)
+		return 0;
+	drop_traces(session);
+	end_session(session, NULL);
 	return 0;
 }
 
@@ -280,17 +289,21 @@ static void drop_guard_protected(lua_State *L)
 
 /* ---- names for perf ------------------------------------------------------- */
 
-static bool perf_is_asked_by_environment(void)
+static enum perf_names_kind perf_of_environment(void)
 {
 	const char *value = secure_getenv(PERF_VARIABLE);
 
-	return value && strcmp(value, "1") == 0;
+	if (!value)
+		return PERF_NAMES_OFF;
+	return strcmp(value, "1") == 0 ? PERF_NAMES_MAP
+	                               : perf_names_find_kind(value);
 }
 
 static int decide_perf(struct session_options *options, struct error *error)
 {
 	if (options->mode != LUAM_SYSPROF_DEFAULT) {
-		options->perf |= perf_is_asked_by_environment();
+		if (!options->perf)
+			options->perf = perf_of_environment();
 		return 0;
 	}
 	if (!options->perf)
@@ -300,7 +313,8 @@ static int decide_perf(struct session_options *options, struct error *error)
 	                 "stacks");
 }
 
-static int open_perf_names(struct error *error)
+static int open_perf_names(const struct session_options *options,
+                           struct error *error)
 {
 	int code;
 
@@ -314,21 +328,16 @@ static int open_perf_names(struct error *error)
 			                 strerror(-code));
 		profile.arena_open = true;
 	}
-	if (!profile.map_open) {
-		code = mapfile_open(&profile.map);
-		if (code < 0)
-			return error_set(error, PROFILE_ERRIO, -code, "%s: %s",
-			                 profile.map.path, strerror(-code));
-		profile.map_open = true;
-	}
-	return 0;
+	profile.names =
+		perf_names_open(options->perf, options->perf_dir, error);
+	return profile.names ? 0 : -1;
 }
 
 static int reserve_perf_ranges(struct session *session, struct error *error)
 {
 	if (!session->options.perf)
 		return 0;
-	if (open_perf_names(error) < 0)
+	if (open_perf_names(&session->options, error) < 0)
 		return -1;
 	session->fast_address = address_arena_reserve(
 		&profile.arena, FAST_FUNCTIONS_MAX * PERF_RANGE_BYTES);
@@ -339,6 +348,61 @@ static int reserve_perf_ranges(struct session *session, struct error *error)
 	return error_set(error, PROFILE_ERRMEM, ENOMEM,
 	                 "the addresses for perf are used up; start the "
 	                 "program again");
+}
+
+static int watch_inside(lua_State *L)
+{
+	traces_watch(lua_touserdata(L, 1), L);
+	return 0;
+}
+
+static int unwatch_inside(lua_State *L)
+{
+	traces_unwatch(lua_touserdata(L, 1), L);
+	return 0;
+}
+
+/* Errors are those of a VM whose memory ends: then names are missing. */
+static void call_protected(lua_State *L, lua_CFunction function,
+                           struct traces *traces)
+{
+	if (lua_cpcall(L, function, traces) != 0)
+		lua_pop(L, 1);
+}
+
+static void drop_orphan(void)
+{
+	if (profile.orphan)
+		traces_close(profile.orphan);
+	profile.orphan = NULL;
+}
+
+static int watch_traces(struct session *session, lua_State *L,
+                        struct error *error)
+{
+	if (!session->options.perf)
+		return 0;
+	session->traces = traces_open(&session->vm, profile.names, error);
+	if (!session->traces)
+		return -1;
+	drop_orphan();
+	call_protected(L, watch_inside, session->traces);
+	return 0;
+}
+
+/* While the VM is being closed. */
+static void drop_traces(struct session *session)
+{
+	if (session->traces)
+		traces_close(session->traces);
+	session->traces = NULL;
+}
+
+static void unwatch_traces(struct session *session, lua_State *L)
+{
+	if (session->traces)
+		call_protected(L, unwatch_inside, session->traces);
+	drop_traces(session);
 }
 
 /* ---- the parts ------------------------------------------------------------ */
@@ -383,7 +447,7 @@ static int open_writer(struct session *session, struct error *error)
 		.context = options->context,
 		.buffer = options->buffer,
 		.buffer_bytes = options->buffer_bytes,
-		.map = options->perf ? &profile.map : NULL,
+		.names = options->perf ? profile.names : NULL,
 		.fast_address = session->fast_address,
 		.marker_address = session->marker_address,
 	};
@@ -437,7 +501,9 @@ static int open_parts(struct session *session, lua_State *L,
 	                      session->options.interval_ns, error) < 0)
 		return -1;
 	session->clock_open = true;
-	if (open_sampler(session, error) < 0 || open_writer(session, error) < 0)
+	if (open_sampler(session, error) < 0 ||
+	    open_writer(session, error) < 0 ||
+	    watch_traces(session, L, error) < 0)
 		return -1;
 	return install_handler(session, error);
 }
@@ -445,6 +511,7 @@ static int open_parts(struct session *session, lua_State *L,
 static void discard_session(struct session *session, lua_State *L)
 {
 	stop_sampling(session);
+	unwatch_traces(session, L);
 	if (session->writer)
 		writer_close(session->writer, NULL);
 	drop_guard_protected(L);
@@ -538,15 +605,15 @@ static int call_on_stop(const struct session_options *options, int result,
 static int check_perf_names(const struct session *session, int result,
                             struct error *error)
 {
-	if (!session->options.perf || !profile.map.failed)
+	const char *path;
+
+	if (!session->options.perf)
 		return result;
-	mapfile_close(&profile.map);
-	profile.map_open = false;
-	if (result < 0)
+	path = perf_names_failed(profile.names);
+	if (!path || result < 0)
 		return result;
 	return error_set(error, PROFILE_ERRIO, EIO,
-	                 "%s: not all names for perf could be written",
-	                 profile.map.path);
+	                 "%s: not all names for perf could be written", path);
 }
 
 /* Ends a session whose state was made STOPPING by the caller. */
@@ -608,6 +675,7 @@ int session_stop(lua_State *L, struct error *error)
 	if (!session)
 		return -1;
 	drop_guard_protected(L);
+	unwatch_traces(session, L);
 	return end_session(session, error);
 }
 
@@ -657,15 +725,20 @@ int session_check_available(lua_State *L, struct error *error)
 static void lock_before_fork(void)
 {
 	pthread_mutex_lock(&profile.lock);
+	if (profile.names)
+		perf_names_before_fork(profile.names);
 }
 
 static void unlock_in_parent(void)
 {
+	if (profile.names)
+		perf_names_in_parent(profile.names);
 	pthread_mutex_unlock(&profile.lock);
 }
 
-/* The writer thread is the parent's alone, and so are the clock, the dump and
- * the map file: the child lets go of them without writing a byte. */
+/* The writer thread is the parent's alone, and so are the clock and the dump:
+ * the child lets go of them without writing a byte. It goes on to tell perf of
+ * its traces, by files of its own. */
 static void forget_in_child(void)
 {
 	struct session *session = profile.session;
@@ -679,9 +752,12 @@ static void forget_in_child(void)
 			writer_abandon(session->writer);
 	}
 	unwind_tables_after_fork();
-	if (profile.map_open)
-		close(profile.map.fd);
-	profile.map_open = false;
+	if (profile.names)
+		perf_names_in_child(profile.names);
+	if (session) {
+		profile.orphan = session->traces;
+		profile.orphan_serial = session->serial;
+	}
 	profile.session = NULL;
 	profile.state = SESSION_IDLE;
 	profile.last = (struct session_report){0};

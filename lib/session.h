@@ -19,11 +19,13 @@
 #include "clock.h"
 #include "error.h"
 #include "lmisclib.h"
+#include "perf_names.h"
 #include "sampler_sig.h"
 
 struct session_options {
 	uint8_t mode;                       /* LUAM_SYSPROF_* */
-	bool perf;                          /* names and stacks for perf too */
+	enum perf_names_kind perf;          /* names and stacks for perf too */
+	const char *perf_dir;               /* of the jitdump, NULL: /tmp */
 	uint64_t interval_ns;               /* CPU time between two samples */
 	enum sample_clock_kind first_clock; /* SAMPLE_CLOCK_PERF but in tests */
 

@@ -156,8 +156,8 @@ static size_t write_to_callback(const void **data, size_t bytes, void *context)
 static void flush_all(struct writer *writer)
 {
 	writer->flushed_ns = clock_ns(CLOCK_MONOTONIC);
-	if (writer->options.map)
-		mapfile_flush(writer->options.map);
+	if (writer->options.names)
+		perf_names_flush(writer->options.names);
 	if (writer->stream_failed || sysprof_encoder_flush(&writer->encoder))
 		return;
 	writer->stream_failed = true;
@@ -195,24 +195,26 @@ static void write_native_symbol(struct writer *writer, uint64_t address)
 static void map_name(struct writer *writer, uint64_t address, uint64_t bytes,
                      const char *name, size_t name_bytes)
 {
-	if (writer->options.map && address != 0)
-		mapfile_append(writer->options.map, address, bytes, name,
-		               name_bytes);
+	if (writer->options.names && address != 0)
+		perf_names_add_range(writer->options.names, address, bytes,
+		                     name, name_bytes, NULL, 0);
 }
 
 static void map_lua_symbol(struct writer *writer,
                            const struct lua_symbol *symbol,
                            const char *function, size_t function_bytes)
 {
-	char name[FRAME_NAME_BYTES];
+	char name[FRAME_NAME_BYTES], file[FRAME_NAME_BYTES];
 	size_t bytes;
 
-	if (!writer->options.map || symbol->arena_address == 0)
+	if (!writer->options.names || symbol->arena_address == 0)
 		return;
 	bytes = frame_name_lua(name, symbol->chunk, symbol->chunk_bytes,
 	                       symbol->first_line, function, function_bytes);
-	map_name(writer, symbol->arena_address,
-	         (uint64_t)symbol->line_count + 2, name, bytes);
+	frame_name_source(file, symbol->chunk, symbol->chunk_bytes);
+	perf_names_add_range(writer->options.names, symbol->arena_address,
+	                     (uint64_t)symbol->line_count + 2, name, bytes,
+	                     file, symbol->first_line);
 }
 
 /* False: out of memory, the symbol has no entry then. */
@@ -467,6 +469,8 @@ static size_t drain_ring(struct writer *writer)
 	const struct ring_record *record;
 	size_t bytes = 0;
 
+	if (writer->options.names)
+		perf_names_drain(writer->options.names);
 	while ((record = ring_peek(ring)) != NULL) {
 		if (!writer->stream_failed)
 			write_record(writer, record);
@@ -531,7 +535,7 @@ static void write_head(struct writer *writer)
 	sysprof_write_prologue(&writer->encoder);
 	sysprof_write_session(&writer->encoder, &facts);
 	write_fast_symbols(writer);
-	if (writer->options.map)
+	if (writer->options.names)
 		map_markers(writer);
 	flush_all(writer);
 }

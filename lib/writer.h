@@ -16,9 +16,9 @@
 
 #include "error.h"
 #include "lmisclib.h"
+#include "perf_names.h"
 #include "sampler_sig.h"
 #include "vm/vm.h"
-#include "../perfmap/mapfile.h"
 
 struct writer; /* writer.c */
 
@@ -42,9 +42,9 @@ struct writer_options {
 	size_t buffer_bytes;
 
 	/* Names for perf. */
-	struct mapfile *map;     /* NULL: perf is off; outlives the writer */
-	uint64_t fast_address;   /* as in struct sampler_options */
-	uint64_t marker_address; /* as in struct sampler_options */
+	struct perf_names *names; /* NULL: perf is off; outlives the writer */
+	uint64_t fast_address;    /* as in struct sampler_options */
+	uint64_t marker_address;  /* as in struct sampler_options */
 };
 
 /* Opens the file, starts the thread and waits until the head of the stream is

@@ -155,6 +155,7 @@ int jitdump_open(struct jitdump *dump, const char *directory)
 	error = write_header(dump);
 	if (error == 0)
 		error = map_marker(dump);
+	dump->written = sizeof(struct file_header);
 	if (error == 0)
 		return 0;
 	unlink(dump->path);
@@ -362,7 +363,7 @@ static bool add_unwinding(struct jitdump *dump, const struct jitdump_code *code)
 	put_header(&blob, eh_frame_start, (uint32_t)fde_start);
 	padded = (blob.used + 7) & ~(size_t)7;
 	info.bytes = blob.used;
-	info.mapped_bytes = blob.used;
+	info.mapped_bytes = code->frame.has_room ? blob.used : 0;
 	info.prefix.total_bytes = (uint32_t)(sizeof(info) + padded);
 	return add(dump, &info, sizeof(info)) && add(dump, blob.bytes, padded);
 }
@@ -389,23 +390,22 @@ static bool add_load(struct jitdump *dump, const struct jitdump_code *code)
 }
 
 /* Gives up for good, without half a group at the end of the file. */
-static int fail(struct jitdump *dump, off_t start, int error)
+static int fail(struct jitdump *dump, int error)
 {
-	if (start >= 0)
-		(void)!ftruncate(dump->fd, start);
+	(void)!ftruncate(dump->fd, (off_t)dump->written);
 	dump->failed = true;
 	return -error;
 }
 
-static int write_group(struct jitdump *dump, const struct jitdump_code *code)
+/* The group, and the code that ends it if there is any. */
+static int write_group(struct jitdump *dump, const void *code, size_t bytes)
 {
 	struct iovec parts[] = {
 		{dump->group, dump->group_bytes},
-		{(void *)(uintptr_t)code->contents, code->bytes},
+		{(void *)(uintptr_t)code, bytes},
 	};
 	struct iovec *part = parts;
 	int part_count = 2;
-	off_t start = lseek(dump->fd, 0, SEEK_CUR);
 
 	while (part_count > 0) {
 		ssize_t written = writev(dump->fd, part, part_count);
@@ -413,7 +413,7 @@ static int write_group(struct jitdump *dump, const struct jitdump_code *code)
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written <= 0)
-			return fail(dump, start, written < 0 ? errno : ENOSPC);
+			return fail(dump, written < 0 ? errno : ENOSPC);
 		while (part_count > 0 && (size_t)written >= part->iov_len) {
 			written -= (ssize_t)part->iov_len;
 			part++;
@@ -424,7 +424,7 @@ static int write_group(struct jitdump *dump, const struct jitdump_code *code)
 			part->iov_len -= (size_t)written;
 		}
 	}
-	dump->next_index++;
+	dump->written += dump->group_bytes + bytes;
 	return 0;
 }
 
@@ -442,5 +442,71 @@ int jitdump_append(struct jitdump *dump, const struct jitdump_code *code)
 	if (!add_unwinding(dump, code) || !add_lines(dump, code) ||
 	    !add_load(dump, code))
 		return -ENOMEM;
-	return write_group(dump, code);
+	dump->next_index++;
+	return write_group(dump, code->contents, code->bytes);
+}
+
+/* ---- after a fork ---------------------------------------------------------
+ */
+
+static bool read_parent(int fd, void *to, size_t bytes, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t got = pread(fd, (uint8_t *)to + done, bytes - done,
+		                    (off_t)(offset + done));
+
+		if (got > 0)
+			done += (size_t)got;
+		else if (got == 0 || errno != EINTR)
+			return false;
+	}
+	return true;
+}
+
+/* One record of the parent's, whose code the child has from now on. perf
+ * forgets what it was told of the child before it was there. */
+static int copy_record(struct jitdump *dump, int fd, uint64_t *offset,
+                       uint64_t time_ns)
+{
+	struct record_prefix prefix;
+	struct code_load *load;
+	uint8_t *record;
+
+	if (!read_parent(fd, &prefix, sizeof(prefix), *offset))
+		return -EIO;
+	dump->group_bytes = 0;
+	record = extend(dump, prefix.total_bytes);
+	if (!record)
+		return -ENOMEM;
+	if (!read_parent(fd, record, prefix.total_bytes, *offset))
+		return -EIO;
+	load = (struct code_load *)record;
+	load->prefix.time_ns = time_ns;
+	if (prefix.id == RECORD_CODE_LOAD) {
+		load->pid = (uint32_t)getpid();
+		load->thread_id = load->pid;
+		dump->next_index = load->index + 1;
+	}
+	*offset += prefix.total_bytes;
+	return write_group(dump, "", 0);
+}
+
+int jitdump_inherit(struct jitdump *dump, const char *directory)
+{
+	struct jitdump parent = *dump;
+	uint64_t offset = sizeof(struct file_header);
+	int error;
+
+	if (parent.fd < 0)
+		return -EBADF;
+	error = jitdump_open(dump, directory);
+	/* What is replayed keeps its order. */
+	for (uint64_t time_ns = dump->opened_ns;
+	     error == 0 && offset < parent.written; time_ns++)
+		error = copy_record(dump, parent.fd, &offset, time_ns);
+	dump->failed = parent.failed || error != 0;
+	jitdump_close(&parent);
+	return error;
 }

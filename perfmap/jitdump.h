@@ -24,6 +24,7 @@ struct jitdump {
 	bool failed; /* a write failed: nothing more is written */
 	void *marker;
 	uint64_t next_index; /* of the next piece of code */
+	uint64_t written;    /* bytes of whole groups in the file */
 	uint64_t opened_ns;  /* CLOCK_MONOTONIC */
 	uint8_t *group;      /* records under construction */
 	size_t group_bytes;
@@ -44,9 +45,18 @@ struct jitdump_saved {
 	uint8_t cfa_words; /* it lies so many words below the CFA */
 };
 
-/* How to find the caller from any instruction. The return address lies right
- * below the CFA. */
+/*
+ * How to find the caller from any instruction. The return address lies right
+ * below the CFA.
+ *
+ * perf maps the rules behind the code, where they hide whatever else is there.
+ * Without them in the mapping libunwind cannot read them (perf 6.1), but libdw
+ * can (perf 6.12).
+ */
+#define JITDUMP_ROOM_BYTES 80
+
 struct jitdump_frame {
+	bool has_room;      /* of JITDUMP_ROOM_BYTES, behind the code */
 	uint32_t cfa_bytes; /* CFA - stack pointer, 0: no rule */
 	const struct jitdump_saved *saved;
 	size_t saved_count;
@@ -76,6 +86,10 @@ int jitdump_open(struct jitdump *dump, const char *directory);
 /* Appends unwind rules, lines and code, in one write. Returns 0 or a negative
  * errno; after a failure, for which nothing is left in the file, always -EIO. */
 int jitdump_append(struct jitdump *dump, const struct jitdump_code *code);
+
+/* In the child of a fork: lets go of the parent's file and creates the child's,
+ * with the same code, there since now. */
+int jitdump_inherit(struct jitdump *dump, const char *directory);
 
 /* Unmaps and closes; the file stays for perf. A recording that goes on would
  * not find it any more. */

@@ -124,7 +124,7 @@ local function start_refused(message, ...)
 end
 
 local NOT_A_TABLE = "the options must be a table with any of mode, " ..
-	"interval, path, perf, got "
+	"interval, path, perf, perf_dir, got "
 start_refused(NOT_A_TABLE .. '"D"', "D")
 start_refused(NOT_A_TABLE .. "1", 1)
 start_refused(NOT_A_TABLE .. "true", true)
@@ -166,12 +166,17 @@ for _, mode in ipairs {"L", "C"} do
 end
 assert(not contents("a"), "nothing was created for a refused path")
 
-start_refused('perf must be true or false, got "yes"', {perf = "yes"})
-start_refused('perf must be true or false, got 1', {mode = "C", perf = 1})
+local PERF = 'perf must be true, false, "map", "lines" or "jitdump", got '
+start_refused(PERF .. '"yes"', {perf = "yes"})
+start_refused(PERF .. "1", {mode = "C", perf = 1})
+local PERF_DIR = "perf_dir must be the name of a directory for the jitdump, got "
+start_refused(PERF_DIR .. '""', {perf_dir = ""})
+start_refused(PERF_DIR .. "true", {perf_dir = true})
 start_refused('perf needs mode "L" or "C": mode "D" takes no stacks',
 	{mode = "D", perf = true})
 
-local UNKNOWN = "unknown option %s; the options are mode, interval, path, perf"
+local UNKNOWN = "unknown option %s; the options are mode, interval, path, " ..
+	"perf, perf_dir"
 start_refused(UNKNOWN:format('"intervall"'), {mode = "D", intervall = 1})
 start_refused(UNKNOWN:format("1"), {"D"})
 start_refused(UNKNOWN:format("a table"), {[{}] = 1})

@@ -57,7 +57,7 @@ static int describe(struct jitdump *dump, const uint8_t *code, size_t bytes,
 	                                       "TRACE_%d spin.lua:9", number),
 		.lines = lines,
 		.line_count = 2,
-		.frame = {frame_bytes + 16, saved, 1},
+		.frame = {true, frame_bytes + 16, saved, 1},
 	};
 
 	clock_gettime(CLOCK_MONOTONIC, &now);

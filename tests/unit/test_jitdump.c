@@ -199,7 +199,7 @@ START_TEST(unwind_rules_are_frame_first_and_relative)
 		"\x86\x02"         /* rbp at CFA - 16 */
 		"\0\0\0";          /* padding; the third byte is C's */
 
-	code.frame = (struct jitdump_frame){224, saved, 1};
+	code.frame = (struct jitdump_frame){true, 224, saved, 1};
 	ck_assert_int_eq(jitdump_open(&dump, directory), 0);
 	ck_assert_int_eq(jitdump_append(&dump, &code), 0);
 	ck_assert_uint_eq(read_file(), 40 + 40 + 72 + 76);

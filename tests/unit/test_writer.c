@@ -889,28 +889,29 @@ END_TEST
 START_TEST(map_file_names_what_the_arena_stands_for)
 {
 	struct writer_options options = options_for(LUAM_SYSPROF_CALLGRAPH);
-	struct mapfile map;
 	struct writer *writer;
+	char map_path[64];
 	FILE *file;
 	size_t bytes;
 	static char text[8192];
 
-	ck_assert_int_eq(mapfile_open(&map), 0);
+	snprintf(map_path, sizeof(map_path), "/tmp/perf-%ld.map",
+	         (long)getpid());
 	options.path = path;
-	options.map = &map;
+	options.names = perf_names_open(PERF_NAMES_MAP, NULL, NULL);
+	ck_assert_ptr_nonnull(options.names);
 	options.fast_address = 0x10000;
 	options.marker_address = 0x20000;
 	writer = open_or_fail(&options);
 	put_lua_symbol(1, 0x100, "@a.lua", 3, 0x30000);
 	put_lua_symbol(2, 0x200, "@b.lua", 4, 0);
 	close_or_fail(writer);
-	file = fopen(map.path, "r");
+	file = fopen(map_path, "r");
 	ck_assert_ptr_nonnull(file);
 	bytes = fread(text, 1, sizeof(text) - 1, file);
 	text[bytes] = '\0';
 	fclose(file);
-	mapfile_close(&map);
-	unlink(map.path);
+	unlink(map_path);
 	ck_assert_ptr_nonnull(strstr(text, "10020 10 string.format\n"));
 	ck_assert_ptr_nonnull(strstr(text, "20010 10 [truncated]\n"));
 	ck_assert_ptr_nonnull(strstr(text, "30000 b function_3 a.lua:3\n"));
