@@ -23,6 +23,21 @@
 /* Library functions that call library functions (pcall of string.rep). */
 #define LIBRARY_FRAMES_MAX 16
 
+/* Bytecodes that allocate, the same in every build. */
+#define BYTECODE_CAT   38
+#define BYTECODE_FNEW  51
+#define BYTECODE_TNEW  52
+#define BYTECODE_TDUP  53
+#define BYTECODE_GSET  55
+#define BYTECODE_TSETV 60
+#define BYTECODE_TSETR 64
+
+/* IR of traces. */
+#define IR_BIAS         0x8000 /* references below are constants */
+#define IR_BYTES        8
+#define IR_OPCODE_SHIFT 40
+#define IR_EQ           8
+
 #define PLACES (1u << 12)
 #define MARKS  (1u << 12)
 
@@ -231,51 +246,251 @@ static bool read_return_address(const struct vm *vm, uint64_t cframe,
 	       *address - code < bytes;
 }
 
-/* The function that a trace works in at an address, and its PC. */
-static bool read_trace_place(const struct vm *vm, uint64_t trace,
-                             uint64_t address, uint64_t *prototype,
-                             uint64_t *pc)
+/* An instruction of a Lua function. */
+struct position {
+	uint64_t prototype;
+	uint32_t index;   /* of the instruction, from 1; 0: the header */
+	uint32_t inlined; /* functions that the trace has inlined here */
+};
+
+/* Where a trace goes on if it is left at a snapshot. */
+static bool read_position(const struct vm *vm, uint64_t trace,
+                          uint32_t snapshot, struct position *position)
 {
 	struct trace_frames frames;
 	struct lua_function function;
-	uint32_t snapshot, position;
-	uint64_t object = 0;
+	uint64_t object = 0, pc;
 
-	if (!trace_snapshot_at(vm, trace, address - 1, &snapshot) ||
-	    !trace_read_frames(vm, trace, snapshot, &frames))
+	if (!trace_read_frames(vm, trace, snapshot, &frames))
 		return false;
-	*pc = frames.base_pc;
+	pc = frames.base_pc;
 	if (frames.count) {
-		*pc = frames.frames[0].pc;
+		pc = frames.frames[0].pc;
 		object = frames.frames[0].function;
 	}
+	position->inlined = frames.count;
+	position->prototype = 0;
 	if (lua_function_read(vm->layout, object, &function) &&
-	    function.id == FUNCTION_LUA &&
-	    prototype_position(vm->layout, function.prototype, *pc,
-	                       &position)) {
-		*prototype = function.prototype;
-		return true;
+	    function.id == FUNCTION_LUA)
+		position->prototype = function.prototype;
+	return (position->prototype &&
+	        prototype_position(vm->layout, position->prototype, pc,
+	                           &position->index)) ||
+	       (trace_find_prototype(vm, trace, pc, &position->prototype) &&
+	        prototype_position(vm->layout, position->prototype, pc,
+	                           &position->index));
+}
+
+/* How likely it is that an instruction allocates. */
+enum allocation_rank {
+	RANK_NEVER,
+	RANK_CALL,  /* if a library function is called */
+	RANK_STORE, /* if the table grows */
+	RANK_ALWAYS,
+};
+
+static unsigned int allocation_rank(uint8_t opcode)
+{
+	switch (opcode) {
+	case BYTECODE_FNEW:
+	case BYTECODE_TNEW:
+	case BYTECODE_TDUP:
+	case BYTECODE_CAT:
+		return RANK_ALWAYS;
+	case BYTECODE_GSET:
+		return RANK_STORE;
 	}
-	return trace_find_prototype(vm, trace, *pc, prototype);
+	if (opcode >= BYTECODE_TSETV && opcode <= BYTECODE_TSETR)
+		return RANK_STORE;
+	if (opcode >= BYTECODE_CALLM && opcode <= BYTECODE_ITERN)
+		return RANK_CALL;
+	return RANK_NEVER;
+}
+
+/* The instruction from first on and before end that most likely allocates, the
+ * first of several; 0: none does. */
+static uint32_t find_allocation(const struct vm *vm, uint64_t prototype,
+                                uint32_t first, uint32_t end)
+{
+	uint64_t start = prototype + vm->layout->object.prototype.bytes;
+	unsigned int best_rank = 0;
+	uint32_t best = 0, i;
+	uint8_t opcode;
+
+	for (i = first; i < end; i++) {
+		if (!load_u8(start + UINT64_C(4) * i, &opcode))
+			break;
+		if (allocation_rank(opcode) > best_rank) {
+			best_rank = allocation_rank(opcode);
+			best = i;
+		}
+	}
+	return best;
+}
+
+static uint32_t bytecode_end(const struct vm *vm, uint64_t prototype)
+{
+	uint32_t count;
+
+	return load_u32(prototype + vm->layout->object.prototype.bytecode_count,
+	                &count)
+	               ? count
+	               : 0;
+}
+
+static unsigned int rank_at(const struct vm *vm, uint64_t prototype,
+                            uint32_t index)
+{
+	uint8_t opcode;
+
+	return index && load_u8(prototype + vm->layout->object.prototype.bytes +
+	                                UINT64_C(4) * index,
+	                        &opcode)
+	               ? allocation_rank(opcode)
+	               : 0;
+}
+
+/* First IR instruction behind a snapshot. */
+static bool read_snapshot_reference(const struct vm *vm, uint64_t trace,
+                                    uint32_t snapshot, uint16_t *reference)
+{
+	const struct vm_layout *layout = vm->layout;
+	uint64_t snapshots;
+	uint16_t count;
+
+	return load_u16(trace + layout->trace.snapshot_count, &count) &&
+	       snapshot < count &&
+	       load_u64(trace + layout->trace.snapshots, &snapshots) &&
+	       /* The reference precedes the code offset. */
+	       load_u16(snapshots +
+	                        (uint64_t)snapshot * layout->snapshot.bytes +
+	                        layout->snapshot.code_offset - 2,
+	                reference);
+}
+
+/* The Lua function that an instruction compares the called one with; 0: it is
+ * another instruction. */
+static uint64_t compared_function(const struct vm *vm, uint64_t ir,
+                                  uint32_t reference)
+{
+	struct lua_function function;
+	uint64_t instruction, constant, object;
+	uint16_t operand;
+
+	if (!load_u64(ir + IR_BYTES * (uint64_t)reference, &instruction) ||
+	    ((instruction >> IR_OPCODE_SHIFT) & 0xff) != IR_EQ)
+		return 0;
+	operand = (uint16_t)(instruction >> 16);
+	if (operand >= IR_BIAS ||
+	    !load_u64(ir + IR_BYTES * (uint64_t)operand, &constant) ||
+	    ((constant >> IR_OPCODE_SHIFT) & 0xff) != IR_KGC)
+		return 0;
+	object = (uint32_t)constant;
+	if (vm->layout->gc64 &&
+	    !load_u64(ir + IR_BYTES * (uint64_t)operand + IR_BYTES, &object))
+		return 0;
+	object &= SLOT_POINTER_MASK;
+	return lua_function_read(vm->layout, object, &function) &&
+	                       function.id == FUNCTION_LUA
+	               ? function.prototype
+	               : 0;
+}
+
+/* A function that was called and has returned between two snapshots leaves no
+ * frame in either, but the check that it is the one that was recorded. */
+static void find_in_called(const struct vm *vm, uint64_t trace,
+                           uint32_t snapshot, struct position *at)
+{
+	unsigned int best_rank = rank_at(vm, at->prototype, at->index), rank;
+	uint16_t reference, end;
+	uint64_t ir, prototype;
+	uint32_t index;
+
+	if (!load_u64(trace + vm->layout->trace.ir, &ir) ||
+	    !read_snapshot_reference(vm, trace, snapshot, &reference) ||
+	    !read_snapshot_reference(vm, trace, snapshot + 1, &end))
+		return;
+	for (; reference < end; reference++) {
+		prototype = compared_function(vm, ir, reference);
+		if (!prototype)
+			continue;
+		index = find_allocation(vm, prototype, 1,
+		                        bytecode_end(vm, prototype));
+		rank = rank_at(vm, prototype, index);
+		if (rank <= best_rank)
+			continue;
+		best_rank = rank;
+		at->prototype = prototype;
+		at->index = index;
+	}
+}
+
+/*
+ * The instruction that allocates, between the snapshot in force and the next
+ * one. In the same function it lies between the two; in a function that was
+ * called meanwhile, before the second; of one that has returned, behind the
+ * first. Where none is found the snapshot in force has to do.
+ */
+static void find_position(const struct vm *vm, uint64_t trace,
+                          uint32_t snapshot, struct position *at)
+{
+	struct position next;
+	uint32_t end = bytecode_end(vm, at->prototype), found;
+
+	if (!read_position(vm, trace, snapshot + 1, &next)) {
+		found = find_allocation(vm, at->prototype, at->index, end);
+	} else if (next.prototype == at->prototype &&
+	           next.inlined == at->inlined && next.index > at->index) {
+		found = find_allocation(vm, at->prototype, at->index,
+		                        next.index);
+	} else {
+		if (next.inlined > at->inlined) {
+			found = find_allocation(vm, next.prototype, 1,
+			                        next.index);
+			if (found) {
+				next.index = found;
+				*at = next;
+				return;
+			}
+		}
+		found = find_allocation(vm, at->prototype, at->index, end);
+	}
+	if (found)
+		at->index = found;
+	if (rank_at(vm, at->prototype, at->index) == RANK_CALL)
+		find_in_called(vm, trace, snapshot, at);
+}
+
+/* The function that a trace works in at an address, and its instruction. */
+static bool read_trace_place(const struct vm *vm, uint64_t trace,
+                             uint64_t address, struct position *position)
+{
+	uint32_t snapshot;
+
+	if (!trace_snapshot_at(vm, trace, address - 1, &snapshot) ||
+	    !read_position(vm, trace, snapshot, position))
+		return false;
+	find_position(vm, trace, snapshot, position);
+	return true;
 }
 
 static void fill_trace_place(struct running_cache *cache, const struct vm *vm,
                              uint64_t trace, uint64_t address,
                              struct place *place)
 {
-	uint64_t prototype = 0, pc;
-	uint32_t position, line = 0;
+	struct position position = {0};
+	uint32_t line = 0;
 
-	if (read_trace_place(vm, trace, address, &prototype, &pc) &&
-	    prototype_position(vm->layout, prototype, pc, &position))
-		line = prototype_line(vm->layout, prototype, position);
+	if (read_trace_place(vm, trace, address, &position))
+		line = prototype_line(vm->layout, position.prototype,
+		                      position.index);
 	watch(cache, trace);
 	if (line)
-		watch(cache, prototype);
+		watch(cache, position.prototype);
 	*place = (struct place){
 		.address = address,
 		.owner = trace,
-		.prototype = prototype,
+		.prototype = position.prototype,
 		.line = line,
 		.generation = cache->generation,
 	};
