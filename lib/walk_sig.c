@@ -186,13 +186,13 @@ void walk_stack(struct walk *walk, const struct vm *vm,
 	walk->context = visitor_context;
 	unwind_cache_begin(&walk->rules);
 	vm_chain_begin(&chain, vm, &walk->rules, &scratch);
-	facts->vmstate = chain.vmstate;
 	walk_native(walk, &chain, &registers);
 	guest_walk_begin(&walk->guest, vm, &walk->moved, walk->vm_frames,
 	                 walk->vm_frame_count);
 	show_merged(walk);
 	unwind_cache_end(&walk->rules);
-	facts->in_vm = walk->vm_frame_count > 0;
-	facts->thread = facts->in_vm ? walk->vm_frames[0].thread : 0;
+	facts->vm = walk->vm_frame_count > 0 ? walk->vm_frames[0].vm : NULL;
+	facts->vmstate = vm_read_state(facts->vm ? facts->vm : vm);
+	facts->thread = facts->vm ? walk->vm_frames[0].thread : 0;
 	facts->trace_number = walk->guest.trace_number;
 }

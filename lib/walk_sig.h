@@ -63,14 +63,16 @@ struct walk_visitor {
 
 /* After a walk: */
 struct walk_facts {
-	bool in_vm;            /* the VM is on the stack */
-	int32_t vmstate;       /* VM state word */
-	uint64_t thread;       /* innermost lua_State, 0: none */
+	const struct vm *vm; /* innermost on the stack, NULL: there is none */
+	int32_t vmstate;     /* its state word, else that of the VM expected */
+	uint64_t thread;     /* innermost lua_State, 0: none */
 	uint32_t trace_number; /* trace that holds the innermost Lua frame, 0:
 	                        * none */
 };
 
-/* Walks from the interrupted context. SIGSEGV must not be blocked. */
+/* Walks from the interrupted context. vm is the VM to expect; others of the same
+ * library, or known to lib/vm/registry_sig.h, are walked as well. SIGSEGV must not
+ * be blocked. */
 void walk_stack(struct walk *walk, const struct vm *vm,
                 const ucontext_t *context, const struct walk_visitor *visitor,
                 void *visitor_context, struct walk_facts *facts);

@@ -326,7 +326,8 @@ static bool find_snapshot(struct guest_walk *walk,
 	*trace = 0;
 	if (!vm_frame->trace_number)
 		return find_exit(walk, vm_frame, trace, snapshot);
-	walk->trace_number = vm_frame->trace_number;
+	if (vm_is_same(walk->vm, walk->vm_frames[0].vm))
+		walk->trace_number = vm_frame->trace_number;
 	*trace = trace_object(walk->vm, vm_frame->trace_number);
 	return *trace &&
 	       trace_snapshot_at(walk->vm, *trace, vm_frame->ip, snapshot);
@@ -337,7 +338,8 @@ static void visit_prototype(const struct guest_walk *walk, uint64_t prototype,
                             void *context)
 {
 	const struct vm_layout *layout = walk->vm->layout;
-	struct guest_frame frame = {.kind = GUEST_LUA_FUNCTION,
+	struct guest_frame frame = {.vm = walk->vm,
+	                            .kind = GUEST_LUA_FUNCTION,
 	                            .prototype = prototype,
 	                            .compiled = compiled};
 	uint32_t position;
@@ -352,7 +354,7 @@ static bool visit_function(const struct guest_walk *walk, uint64_t address,
                            uint64_t pc, bool compiled, guest_visitor visit,
                            void *context)
 {
-	struct guest_frame frame = {.compiled = compiled};
+	struct guest_frame frame = {.vm = walk->vm, .compiled = compiled};
 	struct lua_function function;
 
 	if (!lua_function_read(walk->vm->layout, address, &function))
@@ -374,7 +376,8 @@ static void visit_inlined(const struct guest_walk *walk, uint64_t trace,
                           const struct trace_frame *inlined,
                           guest_visitor visit, void *context)
 {
-	const struct guest_frame unknown = {.kind = GUEST_UNKNOWN_FUNCTION,
+	const struct guest_frame unknown = {.vm = walk->vm,
+	                                    .kind = GUEST_UNKNOWN_FUNCTION,
 	                                    .compiled = true};
 	uint64_t prototype;
 
@@ -513,6 +516,18 @@ static uint64_t read_stored_pc(const struct guest_walk *walk,
 	return pc;
 }
 
+/* Index of the next VM frame further out that the coroutine runs in, with no
+ * other of its VM between; vm_frame_count: there is none. */
+static size_t next_of_coroutine(const struct guest_walk *walk, size_t index)
+{
+	while (++index < walk->vm_frame_count)
+		if (vm_is_same(walk->vm_frames[index].vm, walk->vm))
+			return walk->vm_frames[index].thread == walk->thread
+			               ? index
+			               : walk->vm_frame_count;
+	return index;
+}
+
 /* Is the VM frame one without Lua frames of its own, inside another of the
  * same coroutine? Then the innermost Lua frame is that other one's. */
 static bool is_frameless(const struct guest_walk *walk, size_t index,
@@ -521,8 +536,7 @@ static bool is_frameless(const struct guest_walk *walk, size_t index,
 	uint64_t limit = frameless_limit(walk, &walk->vm_frames[index]);
 
 	return limit && stored_base - 8 < limit &&
-	       index + 1 < walk->vm_frame_count &&
-	       walk->vm_frames[index + 1].thread == walk->thread;
+	       next_of_coroutine(walk, index) < walk->vm_frame_count;
 }
 
 /* Finds the innermost frame of the coroutine. *skip: this VM frame has none,
@@ -544,7 +558,8 @@ static enum guest_result start_coroutine(struct guest_walk *walk, size_t index,
 	/* Registers and jit_base speak of the innermost coroutine's present
 	 * run only, not of an earlier one further out. */
 	for (i = 0; i < index; i++)
-		if (walk->vm_frames[i].thread != walk->thread)
+		if (walk->vm_frames[i].thread != walk->thread &&
+		    vm_is_same(walk->vm_frames[i].vm, walk->vm))
 			innermost = false;
 	if (innermost)
 		jit_base = read_jit_base(walk->vm);
@@ -620,9 +635,8 @@ static bool segments_fit(const struct guest_walk *walk, size_t index)
 	uint64_t limit;
 	bool border;
 
-	for (; index < walk->vm_frame_count &&
-	       walk->vm_frames[index].thread == walk->thread;
-	     index++) {
+	for (; index < walk->vm_frame_count;
+	     index = next_of_coroutine(walk, index)) {
 		limit = frameless_limit(walk, &walk->vm_frames[index]);
 		if (limit && trial.frame < limit)
 			continue;
@@ -641,10 +655,11 @@ static bool segments_fit(const struct guest_walk *walk, size_t index)
  * is there, its first Lua frame is not. The frames found belong further out. */
 static bool segment_is_empty(const struct guest_walk *walk, size_t index)
 {
-	return index + 1 < walk->vm_frame_count &&
-	       walk->vm_frames[index + 1].thread == walk->thread &&
+	size_t next = next_of_coroutine(walk, index);
+
+	return next < walk->vm_frame_count &&
 	       walk->vm_frames[index].origin != VM_FRAME_TRACE &&
-	       !segments_fit(walk, index) && segments_fit(walk, index + 1);
+	       !segments_fit(walk, index) && segments_fit(walk, next);
 }
 
 static enum guest_result walk_frames(struct guest_walk *walk,
@@ -679,10 +694,66 @@ void guest_walk_begin(struct guest_walk *walk, const struct vm *vm,
                       struct moved_stacks *moved,
                       const struct vm_frame *vm_frames, size_t count)
 {
-	*walk = (struct guest_walk){.vm = vm,
-	                            .moved = moved,
-	                            .vm_frames = vm_frames,
-	                            .vm_frame_count = count};
+	walk->vm = vm;
+	walk->moved = moved;
+	walk->vm_frames = vm_frames;
+	walk->vm_frame_count = count;
+	walk->thread = 0;
+	walk->compiled = false;
+	walk->waiting_count = 0;
+	walk->trace_number = 0;
+}
+
+static void keep_place(struct guest_walk *walk)
+{
+	if (!walk->thread || walk->waiting_count == WAITING_MAX)
+		return;
+	walk->waiting[walk->waiting_count++] = (struct guest_place){
+		.thread = walk->thread,
+		.stack = walk->stack,
+		.frame = walk->frame,
+		.pc = walk->pc,
+		.started = walk->started,
+		.active = walk->active,
+	};
+}
+
+/* Takes the place of a coroutine that was walked before, if it was. */
+static bool find_place(struct guest_walk *walk, uint64_t thread)
+{
+	for (size_t i = walk->waiting_count; i-- > 0;) {
+		const struct guest_place *place = &walk->waiting[i];
+
+		if (place->thread != thread)
+			continue;
+		walk->thread = thread;
+		walk->stack = place->stack;
+		walk->frame = place->frame;
+		walk->pc = place->pc;
+		walk->started = place->started;
+		walk->active = place->active;
+		walk->waiting[i] = walk->waiting[--walk->waiting_count];
+		return true;
+	}
+	return false;
+}
+
+/* Another coroutine, which resumed the one walked so far; or another VM, whose
+ * coroutine may have been walked before and goes on where it stood. */
+static void change_coroutine(struct guest_walk *walk,
+                             const struct vm_frame *vm_frame)
+{
+	bool same_vm = !walk->thread || vm_is_same(vm_frame->vm, walk->vm);
+
+	if (!same_vm)
+		keep_place(walk);
+	walk->vm = vm_frame->vm;
+	walk->compiled = false;
+	if (walk->waiting_count > 0 && find_place(walk, vm_frame->thread))
+		return;
+	walk->thread = vm_frame->thread;
+	walk->started = false;
+	walk->active = false;
 }
 
 enum guest_result guest_walk_segment(struct guest_walk *walk, size_t index,
@@ -693,12 +764,8 @@ enum guest_result guest_walk_segment(struct guest_walk *walk, size_t index,
 	uint64_t limit;
 	bool skip;
 
-	if (vm_frame->thread != walk->thread) {
-		/* Another coroutine, which resumed the one walked so far. */
-		walk->thread = vm_frame->thread;
-		walk->started = false;
-		walk->active = false;
-	}
+	if (vm_frame->thread != walk->thread)
+		change_coroutine(walk, vm_frame);
 	if (!walk->started) {
 		result = start_coroutine(walk, index, &skip, visit, context);
 		if (skip)

@@ -26,6 +26,7 @@ enum guest_kind {
 };
 
 struct guest_frame {
+	const struct vm *vm; /* whose it is */
 	enum guest_kind kind;
 	uint64_t prototype;  /* GUEST_LUA_FUNCTION */
 	uint64_t c_function; /* else: its C entry, see struct lua_function */
@@ -50,8 +51,19 @@ struct moved_stacks {
 	struct lua_stack seen[MOVED_STACKS];
 };
 
+/* Coroutines on one stack whose walk waits for a VM inside of theirs to end. */
+#define WAITING_MAX 8
+
+/* Where the walk of a coroutine stood; fields as in struct guest_walk. */
+struct guest_place {
+	uint64_t thread;
+	struct lua_stack stack;
+	uint64_t frame, pc;
+	bool started, active;
+};
+
 struct guest_walk {
-	const struct vm *vm;
+	const struct vm *vm; /* of the present segment */
 	struct moved_stacks *moved;
 	/* The VM frames of this sample, innermost first. */
 	const struct vm_frame *vm_frames;
@@ -64,6 +76,8 @@ struct guest_walk {
 	bool started;   /* frame and pc are found */
 	bool active;    /* there are frames left */
 	bool compiled;  /* the next one is where a trace runs */
+	struct guest_place waiting[WAITING_MAX];
+	size_t waiting_count;
 	/* For the caller, after the first segment: */
 	uint32_t
 		trace_number; /* trace that the innermost frames run in, or 0 */

@@ -16,6 +16,7 @@
 #include "code.h"
 #include "layout.h"
 #include "object_sig.h"
+#include "registry_sig.h"
 #include "../host/unwind_table.h"
 #include "../lmisclib.h"
 
@@ -29,7 +30,6 @@
 /* The checks hold reads of wrong addresses: no hook may run Lua code between,
  * and two threads must not change the collector's settings at once. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t open_count;
 
 struct opening {
 	struct vm *vm;
@@ -108,6 +108,18 @@ static int open_inside(lua_State *L)
 	return 0;
 }
 
+static int number_vm(struct vm *vm, struct error *error)
+{
+	const struct vm *known = vm_registry_add(vm);
+
+	if (!known)
+		return error_set(error, PROFILE_ERRMEM, ENOMEM,
+		                 "no more than %d Lua VMs can be told apart",
+		                 VMS_MAX);
+	vm->number = known->number;
+	return 0;
+}
+
 int vm_open(struct vm *vm, lua_State *L, struct error *error)
 {
 	struct opening opening = {vm, error, -1};
@@ -123,7 +135,7 @@ int vm_open(struct vm *vm, lua_State *L, struct error *error)
 		lua_pop(L, 1);
 	}
 	if (!opening.result)
-		vm->number = ++open_count;
+		opening.result = number_vm(vm, error);
 	pthread_mutex_unlock(&open_lock);
 	load_faults_release();
 	return opening.result;

@@ -23,7 +23,7 @@ struct vm {
 	const struct vm_layout *layout;
 	const struct vm_code *code;
 	uint64_t global_state; /* address of global_State */
-	uint32_t number;       /* 1, 2, 3, … in this process */
+	uint32_t number; /* 1, 2, 3, … in this process, as they were noticed */
 	char description[160]; /* "LuaJIT 2.1.0-beta3 (layout …)" */
 };
 
@@ -34,6 +34,12 @@ struct vm {
  * Fails with PROFILE_ERRUSE and the build and the failed check in *error.
  */
 int vm_open(struct vm *vm, lua_State *L, struct error *error);
+
+/* Two structures may tell of one VM. */
+static inline bool vm_is_same(const struct vm *a, const struct vm *b)
+{
+	return a->global_state == b->global_state;
+}
 
 /* Does L (any of its coroutines) belong to this VM? */
 bool vm_owns(const struct vm *vm, const lua_State *L);

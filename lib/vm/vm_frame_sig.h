@@ -24,6 +24,7 @@ enum vm_frame_origin {
 };
 
 struct vm_frame {
+	const struct vm *vm; /* whose it is */
 	enum vm_frame_origin origin;
 	uint64_t cframe; /* address of the VM's C frame */
 	uint64_t thread; /* lua_State that runs in it */
@@ -41,17 +42,27 @@ struct scratch_registers {
 	uint64_t rax, rcx, rdx;
 };
 
-/* What is known while walking outwards. */
-struct vm_chain {
+/* VMs on one native stack, one inside the other; more are native frames. */
+#define VMS_PER_STACK_MAX 16
+
+/* Where the chain of one VM's C frames stands. After its first one: the C frame
+ * that has to come next, 0 if it was the outermost, and the lua_State of the
+ * last one. */
+struct vm_chain_place {
 	const struct vm *vm;
-	struct unwind_cache *rules;
-	int32_t vmstate; /* VM state word: a hint which trace runs */
-	struct scratch_registers scratch;
-	/* After the first VM frame: the C frame that has to come next, 0 if it
-	 * was the outermost, and the lua_State of the last one. */
 	bool started;
 	uint64_t next_cframe;
 	uint64_t last_thread;
+};
+
+/* What is known while walking outwards. */
+struct vm_chain {
+	struct vm_chain_place now; /* the VM that the walk is in, or was last */
+	struct vm_chain_place others[VMS_PER_STACK_MAX];
+	size_t other_count;
+	struct unwind_cache *rules;
+	int32_t vmstate; /* VM state word: a hint which trace runs */
+	struct scratch_registers scratch;
 	unsigned int resync_count;
 };
 
@@ -62,6 +73,7 @@ enum vm_step {
 	VM_STEP_LOST,     /* it is the VM's but cannot be placed */
 };
 
+/* vm: the VM to expect. Others are noticed by their C frames. */
 void vm_chain_begin(struct vm_chain *chain, const struct vm *vm,
                     struct unwind_cache *rules,
                     const struct scratch_registers *scratch);

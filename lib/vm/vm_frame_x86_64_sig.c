@@ -10,6 +10,7 @@
 
 #include "code.h"
 #include "object_sig.h"
+#include "registry_sig.h"
 #include "trace_sig.h"
 
 /* lua_State.cframe carries flags in its low bits. */
@@ -32,8 +33,12 @@ void vm_chain_begin(struct vm_chain *chain, const struct vm *vm,
                     struct unwind_cache *rules,
                     const struct scratch_registers *scratch)
 {
-	*chain = (struct vm_chain){
-		.vm = vm, .rules = rules, .scratch = *scratch};
+	/* Not all of it: the places are many, and rarely used. */
+	chain->now = (struct vm_chain_place){.vm = vm};
+	chain->other_count = 0;
+	chain->rules = rules;
+	chain->scratch = *scratch;
+	chain->resync_count = 0;
 	chain->vmstate = vm_read_state(vm);
 }
 
@@ -78,16 +83,11 @@ static bool read_current(const struct vm *vm, uint64_t *thread,
 	       read_cframe(vm, *thread, cframe) && *cframe;
 }
 
-static bool in_vm_code(const struct vm *vm, uint64_t address)
-{
-	return address >= vm->code->start && address < vm->code->end;
-}
-
 /* Could the word be the return address of a call? */
 static bool is_code(const struct vm_chain *chain, uint64_t address)
 {
 	return unwind_cache_find(chain->rules, address - 1) ||
-	       trace_code_holds(chain->vm, address);
+	       trace_code_holds(chain->now.vm, address);
 }
 
 /* Leaves a frame that has pushed nothing but pushed bytes behind the return
@@ -122,7 +122,7 @@ static bool pop_frame(struct cpu_registers *registers, int distance)
 static bool check_cframe(const struct vm_chain *chain, uint64_t address,
                          uint64_t *thread)
 {
-	const struct vm *vm = chain->vm;
+	const struct vm *vm = chain->now.vm;
 	uint64_t cframe;
 
 	if (!load_reference(vm->layout,
@@ -130,22 +130,88 @@ static bool check_cframe(const struct vm_chain *chain, uint64_t address,
 	                    thread) ||
 	    !vm_owns_thread(vm, *thread) || !read_cframe(vm, *thread, &cframe))
 		return false;
-	if (chain->started && *thread == chain->last_thread)
-		return address == chain->next_cframe;
+	if (chain->now.started && *thread == chain->now.last_thread)
+		return address == chain->now.next_cframe;
 	return cframe == address || !cframe;
 }
 
-/* Does the C frame at address belong to another VM of the same library? It is
- * native code to us, and the tables know how to leave it. */
-static bool is_foreign_cframe(const struct vm *vm, uint64_t address)
+/* Goes on in another VM; the place in the one before is kept. */
+static bool enter_vm(struct vm_chain *chain, const struct vm *vm)
 {
-	uint64_t thread;
+	struct vm_chain_place before = chain->now;
+	size_t i;
 
-	return load_reference(vm->layout,
-	                      address + vm->layout->object.cframe.thread,
-	                      &thread) &&
-	       is_object(vm->layout, thread, TYPE_THREAD) &&
-	       !vm_owns_thread(vm, thread);
+	for (i = 0; i < chain->other_count; i++)
+		if (vm_is_same(chain->others[i].vm, vm))
+			break;
+	if (i == VMS_PER_STACK_MAX)
+		return false;
+	if (i == chain->other_count) {
+		chain->others[i] = (struct vm_chain_place){.vm = vm};
+		chain->other_count++;
+	}
+	chain->now = chain->others[i];
+	chain->others[i] = before;
+	chain->vmstate = vm_read_state(vm);
+	return true;
+}
+
+/* The VM, other than the present one, whose C frame is at address by the
+ * lua_State in it. NULL: none. kind: of the code that made the frame. */
+static const struct vm *vm_of_cframe(const struct vm_chain *chain,
+                                     const struct vm *kind, uint64_t address)
+{
+	uint64_t thread, global, cframe;
+	const struct vm *vm;
+
+	if (!load_reference(kind->layout,
+	                    address + kind->layout->object.cframe.thread,
+	                    &thread) ||
+	    !is_object(kind->layout, thread, TYPE_THREAD) ||
+	    !load_reference(kind->layout,
+	                    thread + kind->layout->object.thread.global,
+	                    &global) ||
+	    global == chain->now.vm->global_state ||
+	    !read_cframe(kind, thread, &cframe))
+		return NULL;
+	vm = vm_registry_see(kind, global);
+	/* Its coroutine is known to be in it, or was seen to be further in. */
+	if (!vm || cframe == address || !cframe)
+		return vm;
+	for (size_t i = 0; i < chain->other_count; i++)
+		if (vm_is_same(chain->others[i].vm, vm) &&
+		    chain->others[i].started &&
+		    (chain->others[i].last_thread != thread ||
+		     chain->others[i].next_cframe == address))
+			return vm;
+	return NULL;
+}
+
+/* The VM whose dispatch table r14 points to: always that of the running VM, but
+ * at its edges. NULL: none, or the present one. */
+static const struct vm *vm_of_dispatch(const struct vm_chain *chain,
+                                       const struct vm *kind,
+                                       const struct cpu_registers *registers)
+{
+	uint64_t global = registers->saved[SAVED_R14] -
+	                  kind->layout->gg_dispatch + kind->layout->gg_global;
+
+	return global == chain->now.vm->global_state
+	               ? NULL
+	               : vm_registry_see(kind, global);
+}
+
+/* Is the code that of another VM than the present one? Then goes on there. */
+static bool switch_vm(struct vm_chain *chain, const struct vm *kind,
+                      const struct cpu_registers *registers)
+{
+	const struct vm *vm = vm_of_cframe(chain, kind, registers->sp);
+
+	if (!vm)
+		vm = vm_of_cframe(chain, kind, registers->sp + 8);
+	if (!vm)
+		vm = vm_of_dispatch(chain, kind, registers);
+	return vm && enter_vm(chain, vm);
 }
 
 /* Leaves the C frame of the VM: fills the chain and the caller's registers. */
@@ -166,15 +232,16 @@ static bool leave_cframe(struct vm_chain *chain,
 	    !load_u64(frame->cframe + CFRAME_RBX, &caller.saved[SAVED_RBX]) ||
 	    !load_u64(frame->cframe + CFRAME_RBP, &caller.saved[SAVED_RBP]) ||
 	    !load_u64(frame->cframe + CFRAME_RETURN_ADDRESS, &caller.ip) ||
-	    !load_u64(frame->cframe + chain->vm->layout->object.cframe.previous,
+	    !load_u64(frame->cframe +
+	                      chain->now.vm->layout->object.cframe.previous,
 	              &previous) ||
 	    !caller.ip)
 		return false;
 	caller.sp = frame->cframe + CFRAME_BYTES;
 	*registers = caller;
-	chain->started = true;
-	chain->next_cframe = previous & CFRAME_MASK;
-	chain->last_thread = frame->thread;
+	chain->now.started = true;
+	chain->now.next_cframe = previous & CFRAME_MASK;
+	chain->now.last_thread = frame->thread;
 	return true;
 }
 
@@ -182,10 +249,11 @@ static enum vm_step finish_frame(struct vm_chain *chain,
                                  struct cpu_registers *registers,
                                  struct vm_frame *frame)
 {
+	frame->vm = chain->now.vm;
 	frame->rbx = registers->saved[SAVED_RBX];
 	frame->rbp = registers->saved[SAVED_RBP];
 	frame->rdx = frame->origin == VM_FRAME_RUNNING ? chain->scratch.rdx : 0;
-	if (!vm_owns_thread(chain->vm, frame->thread) ||
+	if (!vm_owns_thread(chain->now.vm, frame->thread) ||
 	    !leave_cframe(chain, registers, frame))
 		return VM_STEP_LOST;
 	return VM_STEP_FRAME;
@@ -197,12 +265,13 @@ static bool find_cframe_outside(const struct vm_chain *chain,
                                 const struct cpu_registers *registers,
                                 uint64_t distance_max, struct vm_frame *frame)
 {
-	if (chain->started) {
-		frame->cframe = chain->next_cframe;
-		frame->thread = chain->last_thread;
+	if (chain->now.started) {
+		frame->cframe = chain->now.next_cframe;
+		frame->thread = chain->now.last_thread;
 		if (!frame->cframe)
 			return false;
-	} else if (!read_current(chain->vm, &frame->thread, &frame->cframe)) {
+	} else if (!read_current(chain->now.vm, &frame->thread,
+	                         &frame->cframe)) {
 		return false;
 	}
 	return frame->cframe - registers->sp < distance_max;
@@ -214,9 +283,9 @@ static bool trace_exits(const struct vm_chain *chain)
 	uint64_t jit_base;
 
 	return chain->vmstate == ~VMSTATE_EXIT ||
-	       !load_reference(chain->vm->layout,
-	                       chain->vm->global_state +
-	                               chain->vm->layout->global.jit_base,
+	       !load_reference(chain->now.vm->layout,
+	                       chain->now.vm->global_state +
+	                               chain->now.vm->layout->global.jit_base,
 	                       &jit_base) ||
 	       jit_base;
 }
@@ -228,36 +297,46 @@ static bool enters_trace(const struct vm_chain *chain)
 	uint64_t jit_base;
 
 	return chain->vmstate == ~VMSTATE_INTERP &&
-	       load_reference(chain->vm->layout,
-	                      chain->vm->global_state +
-	                              chain->vm->layout->global.jit_base,
+	       load_reference(chain->now.vm->layout,
+	                      chain->now.vm->global_state +
+	                              chain->now.vm->layout->global.jit_base,
 	                      &jit_base) &&
 	       jit_base && jit_base == chain->scratch.rdx;
 }
 
-static enum vm_step step_vm_code(struct vm_chain *chain,
+/* Where the interpreter or C code called by it runs, the C frame is at the stack
+ * pointer. */
+static bool find_cframe_here(const struct vm_chain *chain,
+                             const struct cpu_registers *registers, bool exact,
+                             struct vm_frame *frame)
+{
+	/* Small assembler subroutines push one return address more. */
+	for (frame->cframe = registers->sp; frame->cframe <= registers->sp + 8;
+	     frame->cframe += 8)
+		if (check_cframe(chain, frame->cframe, &frame->thread))
+			return true;
+	frame->cframe = registers->sp + TRACE_FRAME_BYTES;
+	return exact && enters_trace(chain) &&
+	       check_cframe(chain, frame->cframe, &frame->thread);
+}
+
+static enum vm_step step_vm_code(struct vm_chain *chain, const struct vm *kind,
                                  struct cpu_registers *registers, bool exact,
                                  struct vm_frame *frame)
 {
 	int distance =
-		exact ? vm_code_frame_edge(chain->vm->code, registers->ip) : 0;
+		exact ? vm_code_frame_edge(kind->code, registers->ip) : 0;
 	uint64_t return_address;
 
 	if (distance)
 		return pop_frame(registers, distance) ? VM_STEP_PLAIN
 		                                      : VM_STEP_LOST;
 	frame->origin = exact ? VM_FRAME_RUNNING : VM_FRAME_CALLING;
-	/* Small assembler subroutines push one return address more. */
-	for (frame->cframe = registers->sp; frame->cframe <= registers->sp + 8;
-	     frame->cframe += 8)
-		if (check_cframe(chain, frame->cframe, &frame->thread))
-			return finish_frame(chain, registers, frame);
-	frame->cframe = registers->sp + TRACE_FRAME_BYTES;
-	if (exact && enters_trace(chain) &&
-	    check_cframe(chain, frame->cframe, &frame->thread))
+	if (find_cframe_here(chain, registers, exact, frame))
 		return finish_frame(chain, registers, frame);
-	if (is_foreign_cframe(chain->vm, registers->sp))
-		return VM_STEP_NOT_OURS;
+	if (switch_vm(chain, kind, registers) &&
+	    find_cframe_here(chain, registers, exact, frame))
+		return finish_frame(chain, registers, frame);
 	/* A helper such as floor, called from C or from a trace. */
 	if (exact && load_u64(registers->sp, &return_address) &&
 	    is_code(chain, return_address)) {
@@ -301,11 +380,21 @@ static enum vm_step step_trace(struct vm_chain *chain,
 	uint32_t hint = chain->vmstate > 0 ? (uint32_t)chain->vmstate : 0;
 
 	frame->origin = VM_FRAME_TRACE;
-	frame->trace_number = trace_find(chain->vm, frame->ip, hint);
+	frame->trace_number = trace_find(chain->now.vm, frame->ip, hint);
 	if (!find_cframe_outside(chain, registers, TRACE_STACK_BYTES_MAX,
 	                         frame))
 		return VM_STEP_LOST;
 	return finish_frame(chain, registers, frame);
+}
+
+/* In traces r14 is as in the interpreter, with 64 bit references. */
+static bool enter_vm_of_trace(struct vm_chain *chain,
+                              const struct cpu_registers *registers,
+                              uint64_t address)
+{
+	const struct vm *vm = vm_of_dispatch(chain, chain->now.vm, registers);
+
+	return vm && trace_code_holds(vm, address) && enter_vm(chain, vm);
 }
 
 /* Code that nobody describes, as the stubs of FFI callbacks: the return
@@ -329,18 +418,21 @@ enum vm_step vm_chain_step(struct vm_chain *chain,
                            const struct unwind_rule *rule,
                            struct vm_frame *frame)
 {
+	const struct vm *kind;
 	int distance;
 
 	*frame = (struct vm_frame){.ip = exact ? registers->ip
 	                                       : registers->ip - 1};
-	if (in_vm_code(chain->vm, frame->ip))
-		return step_vm_code(chain, registers, exact, frame);
-	if (exact && ffi_call_edge(chain->vm, registers->ip, &distance))
+	kind = vm_registry_kind(chain->now.vm, frame->ip);
+	if (kind)
+		return step_vm_code(chain, kind, registers, exact, frame);
+	if (exact && ffi_call_edge(chain->now.vm, registers->ip, &distance))
 		return pop_frame(registers, distance) ? VM_STEP_PLAIN
 		                                      : VM_STEP_LOST;
 	if (rule)
 		return VM_STEP_NOT_OURS;
-	if (trace_code_holds(chain->vm, frame->ip))
+	if (trace_code_holds(chain->now.vm, frame->ip) ||
+	    enter_vm_of_trace(chain, registers, frame->ip))
 		return step_trace(chain, registers, frame);
 	return exact ? step_stub(chain, registers) : VM_STEP_LOST;
 }

@@ -15,7 +15,7 @@
 --> F table.sort: less
 --> F string.gsub: upper, F string.upper
 --> F tostring: to_string
---> F ffi: callback
+--> F ffi: callback, inner, from_inner
 --> C stepper_call: outer, C stepper_call, C stepper_pcall
 --> C stepper_pcall: middle, throw
 --> C stepper_cpcall: C call_registered
@@ -413,6 +413,62 @@ function programs.snapshots()
 		local r = middle(2)
 		t[i][2] = tostring(r)
 	end
+end
+
+-- A second VM on the same stack, which calls back into the first, which runs
+-- the second once more. Its functions have the lines that they have here.
+ffi.cdef [[
+typedef struct lua_State nested_state;
+nested_state *luaL_newstate(void);
+void luaL_openlibs(nested_state *L);
+int luaL_loadbuffer(nested_state *L, const char *s, size_t n, const char *name);
+int lua_pcall(nested_state *L, int argument_count, int result_count, int f);
+void lua_getfield(nested_state *L, int index, const char *name);
+void lua_pushinteger(nested_state *L, ptrdiff_t n);
+]]
+local LUA_GLOBALSINDEX = -10002
+local nested_line = debug.getinfo(1, "l").currentline
+local nested_source = [[
+local ffi = require "ffi"
+local call = ffi.cast("void (*)(int)", ffi.cast("intptr_t", (...)))
+local sum = 0
+--> inner_leaf:
+function inner_leaf(i) sum = sum + i return sum end
+--> inner: inner_leaf, F ffi
+function inner(depth)
+	for i = 1, 6 do inner_leaf(i) end
+	if depth > 0 then call(depth - 1) end
+	for i = 1, 3 do inner_leaf(i) end
+	return sum
+end
+jit.off(inner)
+]]
+nested_source = ("\n"):rep(nested_line + 1) .. nested_source
+local nested = ffi.C.luaL_newstate()
+
+--> run_inner: F ffi
+local function run_inner(depth)
+	ffi.C.lua_getfield(nested, LUA_GLOBALSINDEX, "inner")
+	ffi.C.lua_pushinteger(nested, depth)
+	ffi.C.lua_pcall(nested, 1, 0, 0)
+end
+jit.off(run_inner)
+
+--> from_inner: run_inner, F tostring
+local nested_call = ffi.cast("void (*)(int)", function(depth)
+	local s = tostring(depth)
+	run_inner(depth)
+	return s
+end)
+
+ffi.C.luaL_openlibs(nested)
+ffi.C.luaL_loadbuffer(nested, nested_source, #nested_source, "=programs.lua")
+ffi.C.lua_pushinteger(nested, tonumber(ffi.cast("intptr_t", nested_call)))
+assert(ffi.C.lua_pcall(nested, 1, 0, 0) == 0)
+
+--> nested_vms: run_inner
+function programs.nested_vms()
+	run_inner(2)
 end
 
 return programs
