@@ -54,6 +54,11 @@ dist_check_SCRIPTS += tests/end-to-end/lua-api.sh
 EXTRA_DIST += tests/end-to-end/lua-api.lua
 TESTS += tests/end-to-end/lua-api.sh
 
+# With the library of test_unwind_table.
+dist_check_SCRIPTS += tests/end-to-end/late-library.sh
+EXTRA_DIST += tests/end-to-end/late-library.lua
+TESTS += tests/end-to-end/late-library.sh
+
 # Linked as a host is, to LuaJIT and to the library.
 check_PROGRAMS += tests/end-to-end/c_api_host
 TESTS += tests/end-to-end/c_api_host
