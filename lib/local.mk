@@ -29,6 +29,7 @@ lib_libvm_la_SOURCES = lib/vm/check.c lib/vm/check.h \
 	lib/vm/guest_sig.c lib/vm/guest_sig.h \
 	lib/vm/layout.c lib/vm/layout.h \
 	lib/vm/object_sig.c lib/vm/object_sig.h \
+	lib/vm/registry_sig.c lib/vm/registry_sig.h \
 	lib/vm/trace_code.c lib/vm/trace_code.h \
 	lib/vm/running.c lib/vm/running.h \
 	lib/vm/trace_sig.c lib/vm/trace_sig.h lib/vm/vm.c lib/vm/vm.h \
