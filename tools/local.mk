@@ -37,13 +37,39 @@ noinst_LTLIBRARIES += tools/liboutput.la
 tools_liboutput_la_CPPFLAGS = $(tools_cppflags)
 tools_liboutput_la_LIBADD = tools/libprofile.la
 tools_liboutput_la_SOURCES = \
+	tools/output/callgrind.c \
 	tools/output/compat.c \
+	tools/output/firefox.c \
 	tools/output/flame_class.c tools/output/flame_class.h \
 	tools/output/folded.c \
 	tools/output/html.c tools/output/html_page.h \
+	tools/output/json.c \
+	tools/output/json_text.c tools/output/json_text.h \
 	tools/output/output.c tools/output/output.h \
+	tools/output/speedscope.c \
 	tools/output/svg.c \
 	tools/output/top.c
+
+# pprof's messages are generated, so this format is left out where protobuf-c
+# is missing.
+EXTRA_DIST += tools/output/pprof.proto
+if HAVE_PPROF
+noinst_LTLIBRARIES += tools/libpprof.la
+tools_libpprof_la_CPPFLAGS = $(tools_cppflags) -Itools $(PPROF_CFLAGS)
+tools_libpprof_la_LIBADD = $(PPROF_LIBS)
+tools_libpprof_la_SOURCES = tools/output/pprof.c
+nodist_tools_libpprof_la_SOURCES = tools/output/pprof.pb-c.c \
+	tools/output/pprof.pb-c.h
+tools_liboutput_la_LIBADD += tools/libpprof.la
+BUILT_SOURCES = tools/output/pprof.pb-c.h
+CLEANFILES += tools/output/pprof.pb-c.c tools/output/pprof.pb-c.h
+tools/output/pprof.pb-c.c: tools/output/pprof.proto
+	$(AM_V_GEN)$(MKDIR_P) tools/output && \
+		$(PROTOC_C) --proto_path=$(srcdir)/tools/output \
+			--c_out=tools/output pprof.proto
+tools/output/pprof.pb-c.h: tools/output/pprof.pb-c.c
+tools/output/libpprof_la-pprof.lo tools/output/libpprof_la-pprof.pb-c.lo: tools/output/pprof.pb-c.h
+endif
 
 # The page of the HTML output, as a C string.
 nodist_tools_liboutput_la_SOURCES = tools/output/html_page.c

@@ -152,6 +152,19 @@ static int unknown_format(const char *name)
 	                   known);
 }
 
+static int check_name(const struct output_format *format)
+{
+	if (format == NULL)
+		return unknown_format(optarg);
+	if (format->write == NULL)
+		return usage_error(
+			"--format=%s: this " PROGRAM
+			" was built without it; configure tells what "
+			"is missing",
+			format->name);
+	return -1;
+}
+
 /* ---- values ------------------------------------------------------------ */
 
 /* Calls take for each part between commas; stops at the first that is not -1,
@@ -383,7 +396,7 @@ static int take_option(struct command *command, int option)
 	switch (option) {
 	case OPTION_FORMAT:
 		command->format = output_find(optarg);
-		return command->format ? -1 : unknown_format(optarg);
+		return check_name(command->format);
 	case OPTION_COMPAT:
 		command->format = output_find("compat");
 		return -1;

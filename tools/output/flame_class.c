@@ -2,17 +2,21 @@
 /* Colours of flame graphs; see flame_class.h. */
 #include "flame_class.h"
 
+#include "profile/select.h"
+
 static const struct {
 	const char *name;
 	const char *colour;
 } classes[FLAME_COUNT] = {
-	[FLAME_LUA] = {"Lua, interpreted", "#f2b33d"},
-	[FLAME_COMPILED] = {"Lua, compiled", "#7cbb55"},
-	[FLAME_LIBRARY] = {"C function called from Lua", "#e8825a"},
-	[FLAME_NATIVE] = {"native", "#8fb4d9"},
-	[FLAME_GC] = {"garbage collector", "#c58fd0"},
-	[FLAME_COMPILER] = {"trace compiler", "#5fbdb0"},
-	[FLAME_MARKER] = {"missing", "#b5b5b5"},
+	[FLAME_LUA] = {"Lua, interpreted", "#f4b942"},
+	[FLAME_COMPILED] = {"Lua, compiled", "#8cc265"},
+	[FLAME_LIBRARY] = {"C called from Lua", "#ee8a62"},
+	[FLAME_NATIVE] = {"native", "#93b7dd"},
+	[FLAME_KERNEL] = {"kernel", "#7e8fc4"},
+	[FLAME_GC] = {"garbage collector", "#cb96d6"},
+	[FLAME_COMPILER] = {"trace compiler", "#5fc0b2"},
+	[FLAME_MARKER] = {"missing", "#b9b9b9"},
+	[FLAME_GROUP] = {"group", "#d8d2c4"},
 };
 
 static enum flame_class native_class(const struct stack_entry *entry)
@@ -40,7 +44,11 @@ enum flame_class flame_class_of(const struct stack_entry *entry)
 		return FLAME_LIBRARY;
 	case FRAME_MARKER:
 		return FLAME_MARKER;
+	case FRAME_GROUP:
+		return FLAME_GROUP;
 	}
+	if (entry->frame->flags & PROFILE_FLAG_KERNEL)
+		return FLAME_KERNEL;
 	return native_class(entry);
 }
 

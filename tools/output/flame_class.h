@@ -10,13 +10,15 @@ enum flame_class {
 	FLAME_COMPILED, /* Lua function in a trace, or a trace */
 	FLAME_LIBRARY,  /* C and library functions that Lua called */
 	FLAME_NATIVE,   /* other native code */
+	FLAME_KERNEL,   /* native code of the kernel */
 	FLAME_GC,       /* native code in garbage collection */
 	FLAME_COMPILER, /* native code of the trace compiler */
 	FLAME_MARKER,   /* no function: something is missing */
+	FLAME_GROUP,    /* no function: what stacks are parted by */
 	FLAME_COUNT
 };
 
-/* A native frame belongs to the collector or the compiler if all of its
+/* Classes of all entries of a view. A native frame belongs to the collector or the compiler if all of its
  * samples have such a VM state. */
 enum flame_class flame_class_of(const struct stack_entry *entry);
 

@@ -13,40 +13,28 @@
 
 #include "flame_class.h"
 #include "html_page.h"
+#include "json_text.h"
 #include "profile/stack_view.h"
 #include "stream/frame_name.h"
 
 /* Where the JSON belongs in the page. */
 #define DATA_MARK "@DATA@"
 
-static void write_string(FILE *file, const char *text)
-{
-	fputc('"', file);
-	for (; *text != '\0'; text++) {
-		unsigned char byte = (unsigned char)*text;
-
-		if (byte < 0x20 || strchr("\"\\<>&", byte) != NULL)
-			fprintf(file, "\\u%04x", byte);
-		else
-			fputc(byte, file);
-	}
-	fputc('"', file);
-}
-
 static void write_classes(FILE *file)
 {
 	fputs("\"classes\":[", file);
 	for (int i = 0; i < FLAME_COUNT; i++) {
 		fputs(i > 0 ? ",[" : "[", file);
-		write_string(file, flame_class_name((enum flame_class)i));
+		json_write_string(file, flame_class_name((enum flame_class)i));
 		fputc(',', file);
-		write_string(file, flame_class_colour((enum flame_class)i));
+		json_write_string(file,
+		                  flame_class_colour((enum flame_class)i));
 		fputc(']', file);
 	}
 	fputs("],\n\"states\":[", file);
 	for (size_t state = 0; state < STATE_COUNT; state++) {
 		fputs(state > 0 ? "," : "", file);
-		write_string(file, sample_state_name(state));
+		json_write_string(file, sample_state_name(state));
 	}
 	fputs("],\n", file);
 }
@@ -56,7 +44,7 @@ static void write_frames(FILE *file, const struct profile *profile)
 	fputs("\"names\":[\"all\"", file);
 	for (size_t i = 1; i < profile->frame_count; i++) {
 		fputs(",\n", file);
-		write_string(file, profile->frames[i].name);
+		json_write_string(file, profile->frames[i].name);
 	}
 	fputs("],\n", file);
 }
@@ -85,7 +73,7 @@ static void write_data(FILE *file, const struct profile *profile,
 
 	stack_view_open(&view, profile, VIEW_BY_FRAME);
 	fputs("{\"title\":", file);
-	write_string(file, title);
+	json_write_string(file, title);
 	fprintf(file, ",\"lost\":%llu,\n",
 	        (unsigned long long)profile_lost_count(profile));
 	write_classes(file);

@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: MIT
 /* Table of the output formats; see output.h. */
+#include "config.h"
+
 #include "output.h"
 
 #include <string.h>
+
+#ifdef HAVE_PPROF
+#define PPROF_WRITE   output_pprof
+#define PPROF_MISSING ""
+#else
+#define PPROF_WRITE   NULL
+#define PPROF_MISSING " (not in this build)"
+#endif
 
 const struct output_format output_formats[] = {
 	{"folded", "folded stacks, for flame graph tools", output_folded,
@@ -12,6 +22,14 @@ const struct output_format output_formats[] = {
 	{"html", "flame graph that opens in a browser", output_html,
          OUTPUT_CAN_COMPARE},
 	{"svg", "flame graph as a picture", output_svg, OUTPUT_CAN_COMPARE},
+	{"speedscope", "for www.speedscope.app", output_speedscope, 0},
+	{"pprof", "for go tool pprof" PPROF_MISSING, PPROF_WRITE,
+         OUTPUT_WANTS_LINES | OUTPUT_WANTS_LABELS},
+	{"firefox", "for profiler.firefox.com, in time", output_firefox,
+         OUTPUT_WANTS_LABELS | OUTPUT_WANTS_MOMENTS},
+	{"callgrind", "for KCachegrind", output_callgrind, OUTPUT_WANTS_LINES},
+	{"json", "everything, for scripts", output_json,
+         OUTPUT_CAN_COMPARE | OUTPUT_WANTS_LABELS},
 	{"compat", "as the parser of Tarantool's LuaJIT", output_compat, 0},
 	{NULL, NULL, NULL, 0},
 };

@@ -22,7 +22,7 @@ enum output_wants {
 struct output_format {
 	const char *name; /* as in --format=NAME */
 	const char *help; /* one line */
-	/* Writes to file; errors are left in it (ferror). title: what was
+	/* NULL: left out of this build. Writes to file; errors are left in it (ferror). title: what was
 	 * profiled, such as the dump's file name. */
 	void (*write)(FILE *file, const struct profile *profile,
 	              const char *title);
@@ -40,6 +40,15 @@ void output_compat(FILE *file, const struct profile *profile,
                    const char *title);
 void output_top(FILE *file, const struct profile *profile, const char *title);
 void output_html(FILE *file, const struct profile *profile, const char *title);
+void output_speedscope(FILE *file, const struct profile *profile,
+                       const char *title);
+void output_firefox(FILE *file, const struct profile *profile,
+                    const char *title);
+void output_callgrind(FILE *file, const struct profile *profile,
+                      const char *title);
+void output_json(FILE *file, const struct profile *profile, const char *title);
+/* Only in builds with protobuf-c and zlib (HAVE_PPROF). */
+void output_pprof(FILE *file, const struct profile *profile, const char *title);
 void output_svg(FILE *file, const struct profile *profile, const char *title);
 
 #endif

@@ -21,10 +21,17 @@ void memory_on_failure(void (*handler)(void))
 	failure_handler = handler != NULL ? handler : end_program;
 }
 
+void memory_exhausted(void)
+{
+	failure_handler();
+	end_program(); /* a handler that returns has broken its promise */
+	exit(1);
+}
+
 static void *check(void *memory)
 {
 	if (memory == NULL)
-		failure_handler();
+		memory_exhausted();
 	return memory;
 }
 
@@ -38,7 +45,7 @@ void *memory_grow(void *array, size_t *capacity, size_t needed,
 	if (count < needed)
 		count = needed;
 	if (count > SIZE_MAX / element_bytes)
-		check(NULL);
+		memory_exhausted();
 	*capacity = count;
 	return check(realloc(array, count * element_bytes));
 }

@@ -12,6 +12,9 @@
 /* What to do on this thread instead: it must not return. NULL: the default. */
 void memory_on_failure(void (*handler)(void));
 
+/* Does it: what these functions do when memory is out. */
+void memory_exhausted(void) __attribute__((noreturn));
+
 /* Array of at least needed elements; grows by doubling, keeps the contents. */
 void *memory_grow(void *array, size_t *capacity, size_t needed,
                   size_t element_bytes);

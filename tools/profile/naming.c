@@ -119,23 +119,20 @@ uint32_t naming_fast(struct loader *loader, uint64_t number)
 	return profile_frame(loader->profile, FRAME_FAST, 0, name, bytes);
 }
 
-/* Lines are 32-bit signed numbers; what is negative is none. */
-static uint32_t source_line(uint64_t line)
-{
-	return line <= INT32_MAX ? (uint32_t)line : 0;
-}
-
-/* file: FRAME_NAME_BYTES, for the source's file. */
+/* file: FRAME_NAME_BYTES, for the source's file. Functions built in the virtual
+ * machine have none. */
 static struct profile_source lua_source(char *file,
                                         const struct lua_function *function,
                                         uint64_t first_line, uint64_t line)
 {
+	if (first_line > INT32_MAX)
+		return (struct profile_source){.file = ""};
 	return (struct profile_source){
 		.file = file,
 		.file_bytes = frame_name_source(file, function->chunk,
 	                                        function->chunk_bytes),
-		.first_line = source_line(first_line),
-		.line = source_line(line),
+		.first_line = (uint32_t)first_line,
+		.line = line <= INT32_MAX ? (uint32_t)line : 0,
 	};
 }
 
