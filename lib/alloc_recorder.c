@@ -318,6 +318,30 @@ static void take_stack(struct alloc_recorder *recorder)
 	           recorder, &facts);
 }
 
+/* In a trace the walk knows the function of the last snapshot; running_find()
+ * knows more. The stack shall end in the same line that the event has. */
+static void correct_leaf(struct alloc_recorder *recorder,
+                         const struct running *running)
+{
+	struct allocation_stack *stack = recorder->stack;
+	struct frame *leaf = stack->frames;
+	const struct known_prototype *known;
+
+	if (running->kind != RUNNING_LUA || !running->trace_number ||
+	    !stack->frame_count || leaf->kind != FRAME_LUA ||
+	    lua_symbols_find(recorder->symbols, running->value, &known) !=
+	            SYMBOL_KNOWN)
+		return;
+	if (leaf->value != known->id &&
+	    stack->frame_count < ALLOCATION_FRAMES_MAX - 1) {
+		memmove(leaf + 1, leaf, stack->frame_count * sizeof(*leaf));
+		stack->frame_count++;
+		leaf->value = known->id;
+	}
+	if (leaf->value == known->id)
+		leaf->line = running->line;
+}
+
 /* False if the ring has no room for it, or had none for its symbols. */
 static bool push_stack(struct alloc_recorder *recorder)
 {
@@ -562,8 +586,10 @@ static void *record_call(struct alloc_hook *hook, void *old_block,
 	void *block;
 
 	running_find(recorder->cache, recorder->options.vm, &running);
-	if (recorder->walk)
+	if (recorder->walk) {
 		take_stack(recorder);
+		correct_leaf(recorder, &running);
+	}
 	block = hook->inner(hook->inner_data, old_block, old_bytes, new_bytes);
 	if ((new_bytes && !block) || (!new_bytes && !old_block))
 		return block;
