@@ -23,10 +23,10 @@ tools_libprofile_la_SOURCES = \
 	tools/profile/stack_view.c tools/profile/stack_view.h \
 	tools/profile/symbols.c tools/profile/symbols.h
 
-# Memory profiles.
+# Memory profiles. To be linked with libprofile, which liboutput brings too.
 noinst_LTLIBRARIES += tools/libmemory.la
 tools_libmemory_la_CPPFLAGS = $(tools_cppflags)
-tools_libmemory_la_LIBADD = tools/libprofile.la -lm
+tools_libmemory_la_LIBADD = -lm
 tools_libmemory_la_SOURCES = \
 	tools/memory/allocations.c tools/memory/allocations.h \
 	tools/memory/blocks.c tools/memory/blocks.h \
@@ -83,14 +83,20 @@ tools/output/html_page.c: tools/output/page.html
 			$(srcdir)/tools/output/page.html; \
 		echo ';'; } > $@
 
-bin_PROGRAMS += tools/luajit-parse-sysprof
-tools_luajit_parse_sysprof_CPPFLAGS = $(tools_cppflags)
-tools_luajit_parse_sysprof_LDADD = tools/liboutput.la -lm
-tools_luajit_parse_sysprof_SOURCES = tools/luajit_parse_sysprof.c \
+# The commands are functions: programs and Lua modules run them.
+noinst_LTLIBRARIES += tools/libsysprofcommand.la
+tools_libsysprofcommand_la_CPPFLAGS = $(tools_cppflags)
+tools_libsysprofcommand_la_LIBADD = tools/liboutput.la -lm
+tools_libsysprofcommand_la_SOURCES = tools/luajit_parse_sysprof.c \
+	tools/sysprof_command.h \
 	tools/live.c tools/live.h \
 	tools/parse_options.c tools/parse_options.h
 
-# The same as a library: the Lua module runs the command, too.
+bin_PROGRAMS += tools/luajit-parse-sysprof
+tools_luajit_parse_sysprof_CPPFLAGS = $(tools_cppflags)
+tools_luajit_parse_sysprof_LDADD = tools/libsysprofcommand.la
+tools_luajit_parse_sysprof_SOURCES = tools/sysprof_main.c
+
 noinst_LTLIBRARIES += tools/libmemprofcommand.la
 tools_libmemprofcommand_la_CPPFLAGS = $(tools_cppflags)
 tools_libmemprofcommand_la_LIBADD = tools/libmemory.la tools/liboutput.la
@@ -103,3 +109,22 @@ bin_PROGRAMS += tools/luajit-parse-memprof
 tools_luajit_parse_memprof_CPPFLAGS = $(tools_cppflags)
 tools_luajit_parse_memprof_LDADD = tools/libmemprofcommand.la
 tools_luajit_parse_memprof_SOURCES = tools/luajit_parse_memprof.c
+
+# --- reading dumps from Lua --------------------------------------------------
+
+lua_module_ldflags = $(AM_LDFLAGS) -module -avoid-version -Wl,-z,now \
+	-Wl,-z,relro
+
+luacmod_LTLIBRARIES += tools/memprof.la tools/sysprof.la
+tools_memprof_la_CPPFLAGS = $(tools_cppflags)
+tools_memprof_la_SOURCES = tools/lua/command.c tools/lua/command.h \
+	tools/lua/memprof.c
+tools_memprof_la_LIBADD = tools/libmemprofcommand.la
+tools_memprof_la_LDFLAGS = $(lua_module_ldflags) \
+	-export-symbols-regex '^luaopen_memprof$$'
+tools_sysprof_la_CPPFLAGS = $(tools_cppflags)
+tools_sysprof_la_SOURCES = tools/lua/command.c tools/lua/command.h \
+	tools/lua/sysprof.c
+tools_sysprof_la_LIBADD = tools/libsysprofcommand.la
+tools_sysprof_la_LDFLAGS = $(lua_module_ldflags) \
+	-export-symbols-regex '^luaopen_sysprof$$'

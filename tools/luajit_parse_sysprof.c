@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * luajit-parse-sysprof: reads dumps, writes their stacks in one of the formats
+ * The command luajit-parse-sysprof: reads dumps, writes their stacks in one of the formats
  * of tools/output. The man page doc/luajit-parse-sysprof.1 describes it.
  */
+#include "sysprof_command.h"
+
 #include "config.h"
 
 #include <errno.h>
@@ -306,7 +308,7 @@ static int run(const struct command *command)
 	return code;
 }
 
-int main(int argc, char **argv)
+int sysprof_command(int argc, char **argv)
 {
 	struct command command = {0};
 	int code = command_parse(&command, argc, argv);

@@ -503,6 +503,7 @@ int command_parse(struct command *command, int argc, char **argv)
 	int code;
 
 	command->format = output_formats;
+	optind = 0; /* other options may have been read in this process */
 	while ((option = getopt_long(argc, argv, "o:", long_options, NULL)) !=
 	       -1) {
 		has_format |=
