@@ -247,11 +247,9 @@ static uint64_t identify(const struct code_record *record)
 
 	hash = mix(hash, record->address);
 	hash = mix(hash, record->bytes);
-	for (size_t i = 0; i < record->line_count && i < 1; i++) {
-		hash = mix(hash, record->lines[i].line);
-		for (size_t j = 0; j < record->lines[i].chunk_bytes; j++)
-			hash = mix(hash, (uint8_t)record->lines[i].chunk[j]);
-	}
+	hash = mix(hash, record->start.line);
+	for (size_t i = 0; i < record->start.chunk_bytes; i++)
+		hash = mix(hash, (uint8_t)record->start.chunk[i]);
 	return hash;
 }
 
@@ -288,9 +286,7 @@ static void mark_gone(struct perf_names *names)
 
 static size_t name_code(const struct code_record *record, char *name)
 {
-	static const struct code_line unknown;
-	const struct code_line *start =
-		record->line_count > 0 ? record->lines : &unknown;
+	const struct code_line *start = &record->start;
 
 	if (record->kind == CODE_EXITS)
 		return (size_t)snprintf(name, FRAME_NAME_BYTES,

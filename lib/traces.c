@@ -63,7 +63,6 @@ static bool read_chunk(const struct traces *traces, size_t i, const char **text,
 {
 	const struct trace_line *line = &traces->lines[i];
 
-	*text = NULL;
 	*bytes = 0;
 	if (i > 0 && line->prototype == line[-1].prototype)
 		return false;
@@ -108,11 +107,32 @@ static bool fill_record(struct traces *traces, struct code_record *record,
 	return load_bytes((void *)(uintptr_t)record->contents, address, bytes);
 }
 
-static void fill_lines(const struct traces *traces, struct code_record *record)
+/* Copies a chunk name to *names, and moves that behind it. */
+static void fill_chunk(struct code_line *line, const char *text, uint32_t bytes,
+                       char **names)
+{
+	line->chunk = *names;
+	line->chunk_bytes = bytes;
+	if (bytes > 0)
+		memcpy(*names, text, bytes);
+	*names += bytes;
+}
+
+static void fill_lines(const struct traces *traces, struct code_record *record,
+                       const struct trace_code *code)
 {
 	struct code_line *to = (struct code_line *)(uintptr_t)record->lines;
 	char *names = (char *)(uintptr_t)record->contents + record->bytes;
+	const char *start;
+	uint32_t start_bytes;
 
+	record->start = (struct code_line){
+		.address = code->address,
+		.line = code->start_line,
+	};
+	if (prototype_read_chunk(traces->vm, code->prototype, &start,
+	                         &start_bytes))
+		fill_chunk(&record->start, start, start_bytes, &names);
 	for (size_t i = 0; i < record->line_count; i++) {
 		const char *text;
 		uint32_t bytes;
@@ -126,11 +146,7 @@ static void fill_lines(const struct traces *traces, struct code_record *record)
 			to[i].chunk_bytes = to[i - 1].chunk_bytes;
 			continue;
 		}
-		to[i].chunk = names;
-		to[i].chunk_bytes = bytes;
-		if (bytes > 0)
-			memcpy(names, text, bytes);
-		names += bytes;
+		fill_chunk(&to[i], text, bytes, &names);
 	}
 }
 
@@ -187,7 +203,9 @@ static void tell_trace(struct traces *traces, uint32_t number)
 {
 	struct code_record *record;
 	struct trace_code code;
-	size_t line_count, text_bytes = 0;
+	size_t line_count, text_bytes;
+	const char *text;
+	uint32_t bytes = 0;
 
 	if (number >= NUMBER_END ||
 	    !trace_read_code(traces->vm, number, &code) ||
@@ -195,10 +213,9 @@ static void tell_trace(struct traces *traces, uint32_t number)
 		return;
 	line_count =
 		trace_read_lines(traces->vm, &code, traces->lines, LINES_MAX);
+	prototype_read_chunk(traces->vm, code.prototype, &text, &bytes);
+	text_bytes = bytes;
 	for (size_t i = 0; i < line_count; i++) {
-		const char *text;
-		uint32_t bytes;
-
 		read_chunk(traces, i, &text, &bytes);
 		text_bytes += bytes;
 	}
@@ -213,7 +230,7 @@ static void tell_trace(struct traces *traces, uint32_t number)
 		free(record);
 		return;
 	}
-	fill_lines(traces, record);
+	fill_lines(traces, record, &code);
 	traces->told[number] = code.address;
 	perf_names_push(traces->names, record);
 }

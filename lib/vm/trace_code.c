@@ -175,8 +175,10 @@ bool prototype_read_chunk(const struct vm *vm, uint64_t prototype,
 	    !load_reference(layout,
 	                    prototype + layout->object.prototype.chunk_name,
 	                    &string) ||
-	    !load_u32(string + layout->string.length, bytes))
+	    !load_u32(string + layout->string.length, bytes)) {
+		*bytes = 0;
 		return false;
+	}
 	*text = (const char *)(uintptr_t)(string + layout->string.bytes);
 	return true;
 }

@@ -66,7 +66,8 @@ bool trace_read_area(const struct vm *vm, struct trace_area *area);
  */
 bool trace_leave_gap(const struct vm *vm, uint32_t bytes);
 
-/* A prototype's chunk name: *bytes at *text, which live as long as it does. */
+/* A prototype's chunk name: *bytes at *text, which live as long as it does. None
+ * and false for what is no prototype. */
 bool prototype_read_chunk(const struct vm *vm, uint64_t prototype,
                           const char **text, uint32_t *bytes);
 

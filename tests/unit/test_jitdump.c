@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -254,6 +255,80 @@ START_TEST(directories_that_do_not_fit)
 }
 END_TEST
 
+START_TEST(rules_without_room_are_not_mapped)
+{
+	struct jitdump_code code = plain;
+
+	code.frame = (struct jitdump_frame){false, 224, NULL, 0};
+	ck_assert_int_eq(jitdump_open(&dump, directory), 0);
+	ck_assert_int_eq(jitdump_append(&dump, &code), 0);
+	read_file();
+	ck_assert_uint_eq(u32(40), 4);
+	ck_assert_uint_gt(u64(56), 0);
+	ck_assert_uint_eq(u64(72), 0);
+	jitdump_close(&dump);
+}
+END_TEST
+
+/* Room is what rules take behind the code, at most. */
+START_TEST(room_is_enough)
+{
+	const struct jitdump_saved saved[] = {{6, 2}};
+	struct jitdump_code code = plain;
+
+	code.frame = (struct jitdump_frame){true, UINT16_MAX + 96u, saved, 1};
+	ck_assert_int_eq(jitdump_open(&dump, directory), 0);
+	ck_assert_int_eq(jitdump_append(&dump, &code), 0);
+	read_file();
+	ck_assert_uint_le(7 + u64(72), JITDUMP_ROOM_BYTES);
+	jitdump_close(&dump);
+}
+END_TEST
+
+/* In a child: the same code, from now on. */
+static int inherit_in_child(uint64_t forked_ns)
+{
+	size_t at = 40 + 112;
+	bool good;
+
+	if (jitdump_inherit(&dump, directory) != 0 ||
+	    jitdump_append(&dump, &plain) != 0)
+		return 1;
+	snprintf(path, sizeof(path), "%s/jit-%ld.dump", directory,
+	         (long)getpid());
+	good = read_file() == 40 + 112 + 3 * 76 &&
+	       u32(20) == (uint32_t)getpid() && u64(48) > forked_ns;
+	for (size_t i = 0; i < 3; i++, at += 76)
+		good = good && u32(at) == 0 && u64(at + 48) == i &&
+		       u32(at + 16) == (uint32_t)getpid();
+	good = good && marker_is_mapped();
+	unlink(path);
+	return good ? 0 : 2;
+}
+
+START_TEST(child_has_the_code_of_its_parent)
+{
+	const struct jitdump_saved saved[] = {{6, 2}};
+	struct jitdump_code code = plain;
+	int status;
+	pid_t child;
+
+	code.frame = (struct jitdump_frame){true, 224, saved, 1};
+	ck_assert_int_eq(jitdump_open(&dump, directory), 0);
+	ck_assert_int_eq(jitdump_append(&dump, &code), 0);
+	ck_assert_int_eq(jitdump_append(&dump, &plain), 0);
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0)
+		_exit(inherit_in_child(dump.opened_ns));
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert_uint_eq(read_file(), 40 + 112 + 2 * 76);
+	ck_assert(marker_is_mapped());
+	jitdump_close(&dump);
+}
+END_TEST
+
 START_TEST(wrong_code_is_refused_and_harms_nothing)
 {
 	struct jitdump_code empty = plain;
@@ -303,6 +378,9 @@ int main(void)
 	tcase_add_test(tests, indexes_are_unique);
 	tcase_add_test(tests, lines_precede_code_and_end_with_it);
 	tcase_add_test(tests, unwind_rules_are_frame_first_and_relative);
+	tcase_add_test(tests, rules_without_room_are_not_mapped);
+	tcase_add_test(tests, room_is_enough);
+	tcase_add_test(tests, child_has_the_code_of_its_parent);
 	tcase_add_test(tests, file_is_ours_and_closes_on_exec);
 	tcase_add_test(tests, directories_that_do_not_fit);
 	tcase_add_test(tests, wrong_code_is_refused_and_harms_nothing);

@@ -268,6 +268,87 @@ START_TEST(full_disk_leaves_whole_lines)
 }
 END_TEST
 
+START_TEST(lines_are_taken_out)
+{
+	const struct mapfile_range ranges[] = {
+		{0x1008, 1},    /* inside of the second */
+		{0x2ff0, 0x11}, /* the last byte of it is the first of 3000 */
+		{0x5000, 0x10}, /* of nothing */
+	};
+	struct stat before, after;
+	char path[64];
+
+	map_path(path, sizeof(path));
+	ck_assert_int_eq(mapfile_open(&map), 0);
+	append(0xff0, 0x10, "stays: ends before");
+	append(0x1000, 0x10, "goes");
+	append(0x1010, 0x10, "stays: starts behind");
+	append(0x3000, 0x10, "goes too");
+	append(0x2fe0, 0x10, "stays, out of order");
+	ck_assert_int_eq(mapfile_flush(&map), 0);
+	ck_assert_int_eq(stat(path, &before), 0);
+	ck_assert_int_eq(mapfile_remove(&map, ranges, 3), 0);
+	append(0x1000, 0x10, "new");
+	ck_assert_int_eq(mapfile_close(&map), 0);
+	ck_assert_int_eq(stat(path, &after), 0);
+	ck_assert_uint_ne(before.st_ino, after.st_ino);
+	assert_text(path, "ff0 10 stays: ends before\n"
+	                  "1010 10 stays: starts behind\n"
+	                  "2fe0 10 stays, out of order\n"
+	                  "1000 10 new\n");
+	strcat(path, ".new");
+	ck_assert_int_eq(access(path, F_OK), -1);
+}
+END_TEST
+
+START_TEST(nothing_to_take_out_leaves_the_file)
+{
+	struct stat before, after;
+	char path[64];
+
+	map_path(path, sizeof(path));
+	ck_assert_int_eq(mapfile_open(&map), 0);
+	append(0x1000, 0x10, "stays");
+	ck_assert_int_eq(stat(path, &before), 0);
+	ck_assert_int_eq(mapfile_remove(&map, NULL, 0), 0);
+	ck_assert_int_eq(stat(path, &after), 0);
+	ck_assert_uint_eq(before.st_ino, after.st_ino);
+	ck_assert_int_eq(mapfile_close(&map), 0);
+	assert_text(path, "1000 10 stays\n");
+}
+END_TEST
+
+START_TEST(child_has_the_lines_of_its_parent)
+{
+	char path[64], child_path[64];
+	int status;
+	pid_t child;
+
+	map_path(path, sizeof(path));
+	ck_assert_int_eq(mapfile_open(&map), 0);
+	append(0x1000, 0x10, "written");
+	ck_assert_int_eq(mapfile_flush(&map), 0);
+	append(0x2000, 0x10, "in the buffer");
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		int error = mapfile_inherit(&map);
+
+		append(0x3000, 0x10, "of the child");
+		_exit(error != 0 || mapfile_close(&map) != 0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(mapfile_close(&map), 0);
+	assert_text(path, "1000 10 written\n2000 10 in the buffer\n");
+	snprintf(child_path, sizeof(child_path), "/tmp/perf-%ld.map",
+	         (long)child);
+	assert_text(child_path, "1000 10 written\n2000 10 in the buffer\n"
+	                        "3000 10 of the child\n");
+	unlink(child_path);
+}
+END_TEST
+
 /* Runs as another user in a child, where the path is a file of root's. */
 static int open_as(const struct passwd *user)
 {
@@ -344,6 +425,9 @@ int main(void)
 	tcase_add_test(tests, fifo_does_not_block);
 	tcase_add_test(tests, directory_at_the_path_is_an_error);
 	tcase_add_test(tests, full_disk_leaves_whole_lines);
+	tcase_add_test(tests, lines_are_taken_out);
+	tcase_add_test(tests, nothing_to_take_out_leaves_the_file);
+	tcase_add_test(tests, child_has_the_lines_of_its_parent);
 	if (geteuid() == 0) {
 		tcase_add_test(tests, file_of_another_user_is_left_alone);
 		tcase_add_test(tests, root_replaces_a_file_of_another_user);

@@ -1,0 +1,132 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# An ordinary perf record of stock luajit: traces have names by the map file;
+# by the jitdump also lines and callers, and names that change with time.
+# work comes from perf-record.sh:
+# shellcheck disable=SC1091,SC2154
+set -eu
+
+: "${top_srcdir:?run by make check}"
+: "${LUAJIT:=luajit}"
+programs=$top_srcdir/tests/end-to-end/perf-traces
+. "$top_srcdir/tests/end-to-end/perf-record.sh"
+check_recording
+command -v "$LUAJIT" >/dev/null ||
+	skip "luajit is missing (Debian package: luajit)"
+status=0
+pids=
+
+# shellcheck disable=SC2317 # called by the trap
+remove_files()
+{
+	for pid in $pids; do
+		rm -f "/tmp/perf-$pid.map" "/tmp/jit-$pid.dump" \
+			/tmp/jitted-"$pid"-*.so
+	done
+	remove_work
+}
+trap remove_files EXIT
+
+fail()
+{
+	echo "FAIL $1"
+	status=1
+}
+
+# record NAME [PERF-OPTION]... -- PROGRAM...: sets pid.
+record()
+{
+	name=$1
+	shift
+	"$PERF" record -q -e cpu-clock:u -o "$work/$name" "$@" \
+		>"$work/$name.log" 2>&1 || {
+		cat "$work/$name.log"
+		exit 1
+	}
+	pid=$("$PERF" script -i "$work/$name" -F comm,pid 2>/dev/null |
+		awk '$1 == "luajit" { print $2; exit }')
+	pids="$pids $pid"
+}
+
+line_of()
+{
+	sed -n "/-- $1\$/=" "$programs/lines.lua"
+}
+
+# --- map -----------------------------------------------------------------------
+
+record map -F 2000 -- "$LUAJIT" "$programs/lines.lua" map 1 "$work/traces"
+"$PERF" report -i "$work/map" --no-children -s sym --stdio 2>/dev/null |
+	grep -v '^#' >"$work/map.report"
+grep -q 'TRACE_[0-9]* .*lines\.lua:[0-9]*$' "$work/map.report" ||
+	fail "map: no trace has a name"
+# Everything that runs in memory of its own is named.
+unknown=$("$PERF" script -i "$work/map" -F ip,sym,dso 2>/dev/null |
+	grep -c 'unknown.*\(//anon\|perf-[0-9]*\.map\)' || :)
+[ "$unknown" -eq 0 ] || fail "map: $unknown samples in traces have no name"
+
+# --- jitdump -------------------------------------------------------------------
+
+record lines -k mono -F 2000 --call-graph dwarf,16384 -- \
+	"$LUAJIT" "$programs/lines.lua" jitdump 2 "$work/traces"
+inject "$work/lines" "$work/lines.injected"
+objects=0
+for object in /tmp/jitted-"$pid"-*.so; do
+	if readelf -Ws "$object" 2>/dev/null | grep -q ' TRACE_'; then
+		objects=$((objects + 1))
+	fi
+done
+traces=$(cat "$work/traces")
+# A trace may have been collected since.
+if [ "$traces" -lt 2 ] || [ "$objects" -lt "$traces" ]; then
+	fail "jitdump: $objects objects for $traces traces"
+fi
+
+"$PERF" script -i "$work/lines.injected" -F ip,sym,srcline,dso --no-inline \
+	>"$work/lines.script" 2>/dev/null
+awk -v work="lines.lua:$(line_of work)" \
+	-v inlined="lines.lua:$(line_of inlined)" '
+	function finish() {
+		if (leaf ~ /TRACE_/) {
+			total++
+			if (whole) whole_count++
+			if (line == inlined) inlined_count++
+			if (line == work) work_count++
+		} else if (leaf ~ /jitted-/) {
+			nameless++
+		}
+		leaf = line = ""
+		whole = 0
+	}
+	/^[ \t]*$/ { finish(); next }
+	/^[ \t]+[0-9a-f]+ / {
+		if (leaf == "") leaf = $0
+		if ($0 ~ /__libc_start/) whole = 1
+		next
+	}
+	{ if (line == "") { line = $1 } }
+	END {
+		finish()
+		printf "%d samples in traces, %d whole, %d nameless; lines: " \
+			"%d work, %d inlined\n", total, whole_count, nameless, \
+			work_count, inlined_count
+		exit !(total >= 1500 && whole_count >= total * .99 &&
+			nameless <= total * .01 && work_count >= total * .1 &&
+			inlined_count >= total * .05)
+	}
+' "$work/lines.script" || {
+	fail "jitdump: lines or callers"
+	grep -o 'lines\.lua:[0-9]*' "$work/lines.script" | sort | uniq -c
+}
+
+# --- flushes -------------------------------------------------------------------
+
+record flushes -k mono -F 2000 -- \
+	"$LUAJIT" "$programs/flushes.lua" "$work/windows" \
+	"${PERF_TRACES_SECONDS:-2}" "$work/dump"
+inject "$work/flushes" "$work/flushes.injected"
+"$PERF" script -i "$work/flushes.injected" --ns -F time,ip,sym \
+	>"$work/flushes.script" 2>/dev/null
+"$LUAJIT" "$programs/compare.lua" "$work/flushes.script" "$work/windows" ||
+	fail "flushes: names of other times"
+exit $status
