@@ -41,6 +41,7 @@ tools_liboutput_la_SOURCES = \
 	tools/output/compat.c \
 	tools/output/firefox.c \
 	tools/output/flame_class.c tools/output/flame_class.h \
+	tools/output/flame_data.c tools/output/flame_data.h \
 	tools/output/folded.c \
 	tools/output/html.c tools/output/html_page.h \
 	tools/output/json.c \
@@ -71,17 +72,22 @@ tools/output/pprof.pb-c.h: tools/output/pprof.pb-c.c
 tools/output/libpprof_la-pprof.lo tools/output/libpprof_la-pprof.pb-c.lo: tools/output/pprof.pb-c.h
 endif
 
-# The page of the HTML output, as a C string.
+# The page of flame graphs, as C strings.
 nodist_tools_liboutput_la_SOURCES = tools/output/html_page.c
-EXTRA_DIST += tools/output/page.html
+page_texts = tools/output/page.html tools/output/flame.css \
+	tools/output/flame.js
+EXTRA_DIST += $(page_texts)
 CLEANFILES += tools/output/html_page.c
-tools/output/html_page.c: tools/output/page.html
+tools/output/html_page.c: $(page_texts)
 	$(AM_V_GEN)$(MKDIR_P) tools/output && { \
 		echo '#include "output/html_page.h"'; \
-		echo 'const char html_page[] ='; \
-		sed 's/[\\"]/\\&/g; s/^/"/; s/$$/\\n"/' \
-			$(srcdir)/tools/output/page.html; \
-		echo ';'; } > $@
+		for text in html_page:page.html flame_style:flame.css \
+			flame_script:flame.js; do \
+			echo "const char $${text%:*}[] ="; \
+			sed 's/[\\"]/\\&/g; s/^/"/; s/$$/\\n"/' \
+				"$(srcdir)/tools/output/$${text#*:}"; \
+			echo ';'; \
+		done; } > $@
 
 # The commands are functions: programs and Lua modules run them.
 noinst_LTLIBRARIES += tools/libsysprofcommand.la

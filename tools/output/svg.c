@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * Flame graph as one SVG picture: root at the bottom, names in tooltips. No
- * script and nothing from elsewhere, so it can be embedded anywhere.
+ * Flame graph as one SVG file: a picture, root at the bottom, names in
+ * tooltips, that can be embedded anywhere. Opened in a browser, its script puts
+ * the interactive graph of the HTML output in the picture's place.
  */
 #include "output.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "flame_class.h"
+#include "flame_data.h"
+#include "html_page.h"
 #include "profile/memory.h"
 #include "profile/stack_view.h"
 
@@ -23,6 +27,7 @@
 struct layout {
 	double pixels_per_sample;
 	uint32_t rows; /* the root's included */
+	bool is_comparison;
 };
 
 static void write_escaped(FILE *file, const char *text, size_t bytes)
@@ -78,10 +83,38 @@ static void write_label(FILE *file, const char *name, double x, double y,
 	fprintf(file, "%s</text>", cut ? ".." : "");
 }
 
-static void write_entry(FILE *file, const struct layout *layout,
-                        const struct stack_entry *entry, uint64_t first,
-                        uint64_t all)
+/* Colour of a frame, of a comparison by what has changed. */
+static void write_colour(FILE *file, const struct stack_view *view,
+                         const struct stack_entry *entry, bool is_comparison)
 {
+	const struct stack_entry *root = &view->entries[0];
+	uint64_t old_all = root->total - root->new_total;
+	double new_share = 0;
+	double old_share = 0;
+
+	if (entry->frame == NULL || !is_comparison) {
+		fputs(entry->frame ? flame_class_colour(flame_class_of(entry))
+		                   : "#dddddd",
+		      file);
+		return;
+	}
+	if (root->new_total > 0)
+		new_share = (double)entry->new_total / (double)root->new_total;
+	if (old_all > 0)
+		old_share = (double)(entry->total - entry->new_total) /
+		            (double)old_all;
+
+	double change = new_share - old_share;
+	double strength = fmin(1, 1.6 * sqrt(fabs(change)));
+	int faded = (int)(236 - 170 * strength);
+	fprintf(file, change > 0 ? "#e0%02x%02x" : "#%02x%02xd8", faded, faded);
+}
+
+static void write_entry(FILE *file, const struct layout *layout,
+                        const struct stack_view *view,
+                        const struct stack_entry *entry, uint64_t first)
+{
+	uint64_t all = view->entries[0].total;
 	const char *name = entry->frame ? entry->frame->name : "all";
 	double x = MARGIN + (double)first * layout->pixels_per_sample;
 	double width = (double)entry->total * layout->pixels_per_sample;
@@ -96,10 +129,10 @@ static void write_entry(FILE *file, const struct layout *layout,
 	        (unsigned long long)entry->self);
 	fprintf(file,
 	        "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" "
-	        "fill=\"%s\"/>",
-	        x, y, width, ROW_HEIGHT - 1,
-	        entry->frame ? flame_class_colour(flame_class_of(entry))
-	                     : "#dddddd");
+	        "fill=\"",
+	        x, y, width, ROW_HEIGHT - 1);
+	write_colour(file, view, entry, layout->is_comparison);
+	fputs("\"/>", file);
 	write_label(file, name, x, y, width);
 	fputs("</g>\n", file);
 }
@@ -114,6 +147,7 @@ static void write_head(FILE *file, const struct layout *layout,
 	        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
 	        "height=\"%u\" viewBox=\"0 0 %d %u\" "
 	        "font-family=\"monospace\" font-size=\"12\">\n"
+	        "<g id=\"picture\">\n"
 	        "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n"
 	        "<text x=\"%d\" y=\"18\" font-size=\"14\">",
 	        IMAGE_WIDTH, height, IMAGE_WIDTH, height, MARGIN);
@@ -121,7 +155,7 @@ static void write_head(FILE *file, const struct layout *layout,
 	fprintf(file, ": %llu samples</text>\n", (unsigned long long)samples);
 	for (int i = 0; i < FLAME_COUNT; i++) {
 		enum flame_class class = (enum flame_class)i;
-		int x = MARGIN + i * 168;
+		int x = MARGIN + i * 130;
 
 		fprintf(file,
 		        "<rect x=\"%d\" y=\"26\" width=\"10\" height=\"10\" "
@@ -137,7 +171,6 @@ static void write_entries(FILE *file, const struct layout *layout,
                           const struct stack_view *view)
 {
 	uint64_t *next = memory_zeroed(view->depth + 2, sizeof(*next));
-	uint64_t all = view->entries[0].total;
 
 	for (size_t i = 0; i < view->count; i++) {
 		const struct stack_entry *entry = &view->entries[i];
@@ -147,9 +180,38 @@ static void write_entries(FILE *file, const struct layout *layout,
 		next[entry->depth + 1] = first;
 		if ((double)entry->total * layout->pixels_per_sample >=
 		    WIDTH_MIN)
-			write_entry(file, layout, entry, first, all);
+			write_entry(file, layout, view, entry, first);
 	}
 	free(next);
+}
+
+/* Puts the interactive graph over the picture, where scripts run. */
+static void write_interaction(FILE *file, const struct profile *profile,
+                              const struct stack_view *view, const char *title)
+{
+	fputs("<style>\n", file);
+	fputs(flame_style, file);
+	fputs("</style>\n"
+	      "<foreignObject width=\"100%\" height=\"100%\" "
+	      "visibility=\"hidden\">"
+	      "<div xmlns=\"http://www.w3.org/1999/xhtml\" id=\"flame\">"
+	      "</div></foreignObject>\n"
+	      "<script type=\"application/json\" id=\"flame-data\">",
+	      file);
+	flame_data_write(file, profile, view, title);
+	fputs("</script>\n<script><![CDATA[\n"
+	      "{\n"
+	      "\tconst root = document.documentElement;\n"
+	      "\troot.setAttribute(\"width\", \"100%\");\n"
+	      "\troot.setAttribute(\"height\", \"100%\");\n"
+	      "\troot.removeAttribute(\"viewBox\");\n"
+	      "\tdocument.getElementById(\"picture\").remove();\n"
+	      "\troot.querySelector(\"foreignObject\")"
+	      ".removeAttribute(\"visibility\");\n"
+	      "}\n",
+	      file);
+	fputs(flame_script, file);
+	fputs("]]></script>\n", file);
 }
 
 void output_svg(FILE *file, const struct profile *profile, const char *title)
@@ -157,12 +219,17 @@ void output_svg(FILE *file, const struct profile *profile, const char *title)
 	struct stack_view view;
 
 	stack_view_open(&view, profile, VIEW_BY_FRAME);
-	struct layout layout = {.rows = view.depth + 1};
+	struct layout layout = {
+		.rows = view.depth + 1,
+		.is_comparison = profile->new_from > 0,
+	};
 	if (view.entries[0].total > 0)
 		layout.pixels_per_sample = (double)(IMAGE_WIDTH - 2 * MARGIN) /
 		                           (double)view.entries[0].total;
 	write_head(file, &layout, title, view.entries[0].total);
 	write_entries(file, &layout, &view);
+	fputs("</g>\n", file);
+	write_interaction(file, profile, &view, title);
 	fputs("</svg>\n", file);
 	stack_view_close(&view);
 }
