@@ -25,6 +25,16 @@ static const uint8_t prologue_bytes[VM_PROLOGUE_BYTES] = {
 /* add rsp, 40; pop r14, r15, rbx, rbp; ret */
 static const uint8_t epilogue_bytes[VM_EPILOGUE_BYTES] = {
 	0x48, 0x83, 0xc4, 0x28, 0x41, 0x5e, 0x41, 0x5f, 0x5b, 0x5d, 0xc3};
+/* mov [rbp+lua_State.cframe], rsp or rcx; the offset follows. */
+static const uint8_t link_bytes[] = {0x48, 0x89, 0x65};
+static const uint8_t unlink_bytes[] = {0x48, 0x89, 0x4d};
+/* mov [rbp-8], r15; mov [rbp-16], r14 */
+static const uint8_t exit_bytes[] = {0x4c, 0x89, 0x7d, 0xf8,
+                                     0x4c, 0x89, 0x75, 0xf0};
+
+/* The stores are this close to prologue and epilogue. */
+#define LINK_DISTANCE_MAX   160
+#define UNLINK_DISTANCE_MAX 16
 
 struct known_code {
 	struct vm_code code;
@@ -43,8 +53,57 @@ static bool has_vm_rule(const struct unwind_rule *rule)
 	       rule->saved[SAVED_R15] == -4 && rule->saved[SAVED_R14] == -5;
 }
 
+static bool is_cframe_offset(uint8_t byte)
+{
+	size_t i;
+
+	for (i = 0; i < vm_layout_count; i++)
+		if (vm_layouts[i].object.thread.cframe == byte)
+			return true;
+	return false;
+}
+
+static void add_unlinked(struct vm_code *code, uint64_t start, uint64_t end)
+{
+	code->unlinked[code->unlinked_count].start = start;
+	code->unlinked[code->unlinked_count++].end = end;
+}
+
+static void find_link(struct vm_code *code, uint64_t prologue)
+{
+	const uint8_t *at = (const uint8_t *)prologue + sizeof(prologue_bytes);
+	const uint8_t *end = at + LINK_DISTANCE_MAX;
+
+	if ((uint64_t)end > code->end)
+		end = (const uint8_t *)code->end;
+	for (; at + sizeof(link_bytes) < end; at++) {
+		if (memcmp(at, link_bytes, sizeof(link_bytes)) ||
+		    !is_cframe_offset(at[sizeof(link_bytes)]))
+			continue;
+		add_unlinked(code, prologue + sizeof(prologue_bytes),
+		             (uint64_t)at);
+		return;
+	}
+}
+
+static void find_unlink(struct vm_code *code, uint64_t epilogue)
+{
+	const uint8_t *at = (const uint8_t *)epilogue - UNLINK_DISTANCE_MAX;
+
+	for (; at + sizeof(unlink_bytes) < (const uint8_t *)epilogue; at++)
+		if (!memcmp(at, unlink_bytes, sizeof(unlink_bytes)) &&
+		    is_cframe_offset(at[sizeof(unlink_bytes)]))
+			add_unlinked(code,
+			             (uint64_t)at + sizeof(unlink_bytes) + 1,
+			             epilogue);
+}
+
+/* Where the unwind rule of the VM does not hold, or the VM does not know of its
+ * frame. */
 static void find_frame_edges(struct vm_code *code)
 {
+	size_t i;
+
 	uint64_t address;
 
 	for (address = code->start;
@@ -57,7 +116,13 @@ static void find_frame_edges(struct vm_code *code)
 		if (!memcmp(bytes, epilogue_bytes, sizeof(epilogue_bytes)) &&
 		    code->epilogue_count < VM_EPILOGUES_MAX)
 			code->epilogues[code->epilogue_count++] = address;
+		if (!memcmp(bytes, exit_bytes, sizeof(exit_bytes)))
+			code->exit_number_ready = address;
 	}
+	for (i = 0; i < code->prologue_count; i++)
+		find_link(code, code->prologues[i]);
+	for (i = 0; i < code->epilogue_count; i++)
+		find_unlink(code, code->epilogues[i]);
 }
 
 static void read_build_id(struct vm_code *code)
@@ -126,4 +191,15 @@ const struct vm_code *vm_code_find(uint64_t address, struct error *error)
 	}
 	pthread_mutex_unlock(&known_lock);
 	return found ? &found->code : NULL;
+}
+
+bool vm_code_is_unlinked(const struct vm_code *code, uint64_t ip)
+{
+	size_t i;
+
+	for (i = 0; i < code->unlinked_count; i++)
+		if (ip >= code->unlinked[i].start &&
+		    ip <= code->unlinked[i].end)
+			return true;
+	return false;
 }

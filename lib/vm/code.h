@@ -6,6 +6,7 @@
 #ifndef VM_CODE_H
 #define VM_CODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,16 @@ struct vm_code {
 	size_t prologue_count;
 	uint64_t epilogues[VM_EPILOGUES_MAX];
 	size_t epilogue_count;
+	/* Where a frame is built but not yet known to the VM, and where one is
+	 * no longer: from the end of a prologue to the store, inclusive, and
+	 * behind the store to the epilogue. */
+	struct {
+		uint64_t start, end;
+	} unlinked[VM_PROLOGUES_MAX + VM_EPILOGUES_MAX];
+	size_t unlinked_count;
+	/* In the exit handler: from here on the number of the exit is in rax,
+	 * not on the stack. */
+	uint64_t exit_number_ready;
 	char build_id[41]; /* of the object, hexadecimal; "" if it has none */
 };
 
@@ -42,5 +53,8 @@ const struct vm_code *vm_code_find(uint64_t address, struct error *error);
  * pointer to the CFA at ip if ip is inside a prologue or an epilogue, else 0.
  * Async-signal-safe. */
 int vm_code_frame_edge(const struct vm_code *code, uint64_t ip);
+
+/* Is the frame at the stack pointer one that the VM does not know? */
+bool vm_code_is_unlinked(const struct vm_code *code, uint64_t ip);
 
 #endif

@@ -407,6 +407,44 @@ static bool frame_holds(const struct guest_walk *walk, uint64_t frame,
 	                          &position);
 }
 
+/* While a trace is left its frames are written to the stack, and in the end (in
+ * builds without GC64: one by one) lua_State.base goes up. Which of the inlined
+ * frames is at base? inlined->count if it is none. */
+static uint32_t find_restored(const struct guest_walk *walk, uint64_t base,
+                              uint64_t exit_base,
+                              const struct trace_frames *inlined)
+{
+	struct lua_frame contents;
+	uint32_t i;
+
+	if (base == exit_base)
+		return inlined->count;
+	for (i = 0; i < inlined->count; i++)
+		if (exit_base + 8 * inlined->frames[i].slots == base)
+			return i;
+	/* The trace used the register otherwise, or the stack has moved. */
+	if (!lua_frame_read(walk->vm->layout, base - 8, &contents))
+		return inlined->count;
+	for (i = 0; i < inlined->count; i++)
+		if (contents.function == inlined->frames[i].function &&
+		    contents.link == inlined->frames[i].link)
+			return i;
+	return inlined->count;
+}
+
+static void drop_restored(struct guest_walk *walk,
+                          const struct vm_frame *vm_frame, uint64_t trace,
+                          struct trace_frames *inlined)
+{
+	uint64_t exit_base = trace_exit_base(walk->vm, trace, vm_frame->cframe);
+	uint32_t i = find_restored(walk, walk->frame + 8, exit_base, inlined);
+
+	if (i == inlined->count)
+		return;
+	inlined->count = i;
+	inlined->base_pc = inlined->frames[i].pc;
+}
+
 /* The frames at the trace's present instruction. jit_base moves a little before
  * the snapshot that goes with it comes into force. */
 static bool read_inlined(struct guest_walk *walk,
@@ -417,9 +455,10 @@ static bool read_inlined(struct guest_walk *walk,
 
 	if (!trace_read_frames(walk->vm, trace, snapshot, inlined))
 		return false;
-	if (vm_frame->origin != VM_FRAME_TRACE)
-		return true;
-	if (trace_has_handed_over(walk->vm, trace, vm_frame->ip)) {
+	if (vm_frame->origin == VM_FRAME_EXIT) {
+		if (!read_jit_base(walk->vm))
+			drop_restored(walk, vm_frame, trace, inlined);
+	} else if (trace_has_handed_over(walk->vm, trace, vm_frame->ip)) {
 		inlined->count = 0;
 		inlined->base_pc = inlined->top_pc;
 	} else if (!inlined->count &&
@@ -534,9 +573,15 @@ static bool is_frameless(const struct guest_walk *walk, size_t index,
                          uint64_t stored_base)
 {
 	uint64_t limit = frameless_limit(walk, &walk->vm_frames[index]);
+	size_t next = next_of_coroutine(walk, index);
 
-	return limit && stored_base - 8 < limit &&
-	       next_of_coroutine(walk, index) < walk->vm_frame_count;
+	if (!limit || next == walk->vm_frame_count)
+		return false;
+	/* Traces do not keep the top of the stack, which the limit is, until
+	 * the exit handler has corrected it. */
+	return stored_base - 8 < limit ||
+	       (walk->vm_frames[next].origin == VM_FRAME_EXIT &&
+	        vm_read_state(walk->vm) == ~VMSTATE_EXIT);
 }
 
 /* Finds the innermost frame of the coroutine. *skip: this VM frame has none,
@@ -572,7 +617,8 @@ static enum guest_result start_coroutine(struct guest_walk *walk, size_t index,
 	if (index && vm_frame.origin == VM_FRAME_RUNNING)
 		vm_frame.origin = VM_FRAME_CALLING;
 	if (vm_frame.origin == VM_FRAME_TRACE ||
-	    (vm_frame.origin == VM_FRAME_EXIT && jit_base))
+	    (vm_frame.origin == VM_FRAME_EXIT &&
+	     (jit_base || vm_read_state(walk->vm) == ~VMSTATE_EXIT)))
 		return start_in_trace(walk, &vm_frame,
 		                      jit_base ? jit_base : stored_base, visit,
 		                      context);

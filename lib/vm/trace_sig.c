@@ -8,6 +8,8 @@
  */
 #include "trace_sig.h"
 
+#include "code.h"
+
 /* LuaJIT numbers traces with 16 bits. */
 #define TRACE_NUMBER_END 65536
 /* Machine code areas are a list; 64 of them hold the most that is allowed. */
@@ -32,8 +34,8 @@
 #define INSTRUCTION_JMP_SHORT 0xeb
 #define INSTRUCTION_PUSH_BYTE 0x6a
 
-/* A trace's stack pointer, from the C frame, but for its stack_adjust. */
-#define TRACE_STACK_BYTES 16
+/* Where the exit handler saves rdx, below a trace's stack pointer. */
+#define EXIT_RDX 112
 
 /* Instructions that are looked through for a return. */
 #define RETURN_SEARCH_MAX 1000
@@ -309,23 +311,20 @@ static bool constant_word(const struct snapshot_map *map, uint32_t slot,
 	return false;
 }
 
-static void append_frame(struct trace_frames *frames, uint64_t function,
-                         uint64_t pc)
+static void append_frame(struct trace_frames *frames,
+                         const struct trace_frame *frame)
 {
-	if (frames->count == TRACE_FRAMES_MAX)
-		return;
-	frames->frames[frames->count].function = function;
-	frames->frames[frames->count].pc = pc;
-	frames->count++;
+	if (frames->count < TRACE_FRAMES_MAX)
+		frames->frames[frames->count++] = *frame;
 }
 
 /* A function that is not a constant and was to be called when the trace ends,
  * behind a continuation: a library iterator, say. It does not run yet. */
 static bool is_pending_call(const struct trace_frames *frames,
-                            uint64_t function, uint64_t link)
+                            const struct trace_frame *frame)
 {
-	return !function && !frames->count &&
-	       link_type(link) == LINK_CONTINUATION;
+	return !frame->function && !frames->count &&
+	       link_type(frame->link) == LINK_CONTINUATION;
 }
 
 /* PC of the frame below one with this link: of the caller. */
@@ -354,26 +353,28 @@ static bool read_frames_gc64(const struct vm *vm,
                              const struct snapshot_map *map,
                              struct trace_frames *frames)
 {
-	uint64_t packed, link, function, pc;
+	struct trace_frame frame;
+	uint64_t packed;
 	uint32_t i, slot;
 
 	if (!load_u64(map->behind, &packed))
 		return false;
-	pc = (packed >> 8) + BYTECODE_BYTES;
-	frames->top_pc = pc;
+	frame.pc = (packed >> 8) + BYTECODE_BYTES;
+	frames->top_pc = frame.pc;
 	for (i = map->count; i-- > 0;) {
 		slot = SNAPSHOT_SLOT(map->entries[i]);
 		if (!(map->entries[i] & SNAPSHOT_FLAG_FRAME) || slot < 2)
 			continue;
-		if (!constant_word(map, slot, &link))
+		if (!constant_word(map, slot, &frame.link))
 			return false;
-		function = constant_object(vm, map, slot - 1);
-		if (link_type(link) != LINK_VARARG &&
-		    !is_pending_call(frames, function, link))
-			append_frame(frames, function, pc);
-		pc = caller_pc(map, slot, link, pc);
+		frame.function = constant_object(vm, map, slot - 1);
+		frame.slots = slot - 1;
+		if (link_type(frame.link) != LINK_VARARG &&
+		    !is_pending_call(frames, &frame))
+			append_frame(frames, &frame);
+		frame.pc = caller_pc(map, slot, frame.link, frame.pc);
 	}
-	frames->base_pc = pc;
+	frames->base_pc = frame.pc;
 	return true;
 }
 
@@ -384,13 +385,13 @@ static bool read_frames_gc32(const struct vm *vm,
                              struct trace_frames *frames)
 {
 	uint64_t word = map->behind;
+	struct trace_frame frame;
 	uint32_t i, slot, narrow;
-	uint64_t pc, link, function;
 
 	if (!load_u32(word, &narrow))
 		return false;
-	pc = (uint64_t)narrow + BYTECODE_BYTES;
-	frames->top_pc = pc;
+	frame.pc = (uint64_t)narrow + BYTECODE_BYTES;
+	frames->top_pc = frame.pc;
 	for (i = map->count; i-- > 0;) {
 		slot = SNAPSHOT_SLOT(map->entries[i]);
 		if (!(map->entries[i] & SNAPSHOT_FLAG_FRAME) || slot < 1)
@@ -398,21 +399,22 @@ static bool read_frames_gc32(const struct vm *vm,
 		word += 4;
 		if (!load_u32(word, &narrow))
 			return false;
-		link = narrow;
-		function = constant_object(vm, map, slot);
-		if (link_type(link) != LINK_VARARG &&
-		    !is_pending_call(frames, function, link))
-			append_frame(frames, function, pc);
-		if (link_type(link) == LINK_CONTINUATION) {
+		frame.link = narrow;
+		frame.function = constant_object(vm, map, slot);
+		frame.slots = slot;
+		if (link_type(frame.link) != LINK_VARARG &&
+		    !is_pending_call(frames, &frame))
+			append_frame(frames, &frame);
+		if (link_type(frame.link) == LINK_CONTINUATION) {
 			word += 4; /* PC that the continuation goes on at */
 			if (!load_u32(word, &narrow))
 				return false;
-			pc = narrow;
+			frame.pc = narrow;
 		} else {
-			pc = caller_pc(map, slot, link, pc);
+			frame.pc = caller_pc(map, slot, frame.link, frame.pc);
 		}
 	}
-	frames->base_pc = pc;
+	frames->base_pc = frame.pc;
 	return true;
 }
 
@@ -499,19 +501,42 @@ static bool find_pushes(uint64_t address, uint64_t *low, uint64_t *high)
 	return true;
 }
 
+/* Stack pointer of a trace that runs on a C frame. */
+static bool trace_stack_pointer(const struct vm *vm, uint64_t trace,
+                                uint64_t cframe, uint64_t *stack)
+{
+	uint16_t adjust;
+
+	if (!load_u16(trace + vm->layout->trace.stack_adjust, &adjust))
+		return false;
+	*stack = cframe - TRACE_FRAME_BYTES - adjust;
+	return true;
+}
+
+uint64_t trace_exit_base(const struct vm *vm, uint64_t trace, uint64_t cframe)
+{
+	uint64_t stack, base;
+
+	if (!trace_stack_pointer(vm, trace, cframe, &stack) ||
+	    !load_u64(stack - EXIT_RDX, &base))
+		return 0;
+	return base;
+}
+
 bool trace_exit_at(const struct vm *vm, uint64_t trace, uint64_t address,
                    uint64_t cframe, uint32_t *snapshot)
 {
 	uint64_t low_push = 0, high_push = 0, stack;
-	uint16_t adjust;
 	uint8_t low, high;
 
-	if (!load_u16(trace + vm->layout->trace.stack_adjust, &adjust))
+	if (!trace_stack_pointer(vm, trace, cframe, &stack))
 		return false;
-	stack = cframe - TRACE_STACK_BYTES - adjust;
-	if (trace_code_holds(vm, address) &&
-	    !find_pushes(address, &low_push, &high_push))
+	if (trace_code_holds(vm, address)) {
+		if (!find_pushes(address, &low_push, &high_push))
+			return false;
+	} else if (address >= vm->code->exit_number_ready) {
 		return false;
+	}
 	if (!read_push(low_push, stack - 8, &low) ||
 	    !read_push(high_push, stack - 16, &high))
 		return false;

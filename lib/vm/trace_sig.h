@@ -49,7 +49,9 @@ struct trace_frame {
 	/* 0: not a constant of the trace, which then depends on the prototype
 	 * only; trace_find_prototype() tells it from the pc. */
 	uint64_t function;
-	uint64_t pc; /* behind the instruction that it executes */
+	uint64_t pc;    /* behind the instruction that it executes */
+	uint64_t link;  /* as it would be on the stack */
+	uint32_t slots; /* from jit_base up to its base */
 };
 
 struct trace_frames {
@@ -69,6 +71,10 @@ bool trace_read_frames(const struct vm *vm, uint64_t trace, uint32_t snapshot,
  * of the exit, and of its snapshot; false where that cannot be told. */
 bool trace_exit_at(const struct vm *vm, uint64_t trace, uint64_t address,
                    uint64_t cframe, uint32_t *snapshot);
+
+/* While a trace is left its registers are on the stack, the one that mostly
+ * holds jit_base among them. 0 if it cannot be read. */
+uint64_t trace_exit_base(const struct vm *vm, uint64_t trace, uint64_t cframe);
 
 /* Has the trace that runs at address come to its end and told the next trace
  * the higher frame base it goes on with? Then the inlined frames are real. */

@@ -331,6 +331,9 @@ static enum vm_step step_vm_code(struct vm_chain *chain, const struct vm *kind,
 	if (distance)
 		return pop_frame(registers, distance) ? VM_STEP_PLAIN
 		                                      : VM_STEP_LOST;
+	if (exact && vm_code_is_unlinked(kind->code, registers->ip))
+		return pop_frame(registers, CFRAME_BYTES) ? VM_STEP_PLAIN
+		                                          : VM_STEP_LOST;
 	frame->origin = exact ? VM_FRAME_RUNNING : VM_FRAME_CALLING;
 	if (find_cframe_here(chain, registers, exact, frame))
 		return finish_frame(chain, registers, frame);
