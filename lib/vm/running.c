@@ -25,12 +25,17 @@
 
 /* Bytecodes that allocate, the same in every build. */
 #define BYTECODE_CAT   38
+#define BYTECODE_UGET  45
 #define BYTECODE_FNEW  51
 #define BYTECODE_TNEW  52
 #define BYTECODE_TDUP  53
 #define BYTECODE_GSET  55
 #define BYTECODE_TSETV 60
 #define BYTECODE_TSETR 64
+
+/* GCupval: where the pointer to its value is. */
+#define UPVALUE_VALUE_GC64 32
+#define UPVALUE_VALUE_GC32 16
 
 /* IR of traces. */
 #define IR_BIAS         0x8000 /* references below are constants */
@@ -249,8 +254,9 @@ static bool read_return_address(const struct vm *vm, uint64_t cframe,
 /* An instruction of a Lua function. */
 struct position {
 	uint64_t prototype;
-	uint32_t index;   /* of the instruction, from 1; 0: the header */
-	uint32_t inlined; /* functions that the trace has inlined here */
+	uint64_t function; /* its closure, 0: not known */
+	uint32_t index;    /* of the instruction, from 1; 0: the header */
+	uint32_t inlined;  /* functions that the trace has inlined here */
 };
 
 /* Where a trace goes on if it is left at a snapshot. */
@@ -269,6 +275,7 @@ static bool read_position(const struct vm *vm, uint64_t trace,
 		object = frames.frames[0].function;
 	}
 	position->inlined = frames.count;
+	position->function = object;
 	position->prototype = 0;
 	if (lua_function_read(vm->layout, object, &function) &&
 	    function.id == FUNCTION_LUA)
@@ -307,21 +314,29 @@ static unsigned int allocation_rank(uint8_t opcode)
 	return RANK_NEVER;
 }
 
-/* The instruction from first on and before end that most likely allocates, the
- * first of several; 0: none does. */
+enum allocation_choice {
+	CHOOSE_FIRST,
+	CHOOSE_LAST,
+};
+
+/* The instruction from first on and before end that most likely allocates; of
+ * several the first or the last. 0: none does. */
 static uint32_t find_allocation(const struct vm *vm, uint64_t prototype,
-                                uint32_t first, uint32_t end)
+                                uint32_t first, uint32_t end,
+                                enum allocation_choice choice)
 {
 	uint64_t start = prototype + vm->layout->object.prototype.bytes;
-	unsigned int best_rank = 0;
+	unsigned int best_rank = RANK_NEVER, rank;
 	uint32_t best = 0, i;
 	uint8_t opcode;
 
 	for (i = first; i < end; i++) {
 		if (!load_u8(start + UINT64_C(4) * i, &opcode))
 			break;
-		if (allocation_rank(opcode) > best_rank) {
-			best_rank = allocation_rank(opcode);
+		rank = allocation_rank(opcode);
+		if (rank > best_rank ||
+		    (choice == CHOOSE_LAST && rank && rank == best_rank)) {
+			best_rank = rank;
 			best = i;
 		}
 	}
@@ -396,68 +411,159 @@ static uint64_t compared_function(const struct vm *vm, uint64_t ir,
 	               : 0;
 }
 
+/* Takes the place in a function that was called, if it is a better one. */
+static void prefer_called(const struct vm *vm, uint64_t prototype,
+                          struct position *at)
+{
+	uint32_t index = find_allocation(
+		vm, prototype, 1, bytecode_end(vm, prototype), CHOOSE_FIRST);
+
+	if (rank_at(vm, prototype, index) <=
+	    rank_at(vm, at->prototype, at->index))
+		return;
+	at->prototype = prototype;
+	at->index = index;
+}
+
+/* The closure of the frame at jit_base. */
+static uint64_t base_function(const struct vm *vm)
+{
+	struct lua_frame contents;
+	uint64_t base;
+
+	if (!load_reference(vm->layout,
+	                    vm->global_state + vm->layout->global.jit_base,
+	                    &base) ||
+	    !lua_frame_read(vm->layout, base - 8, &contents))
+		return 0;
+	return contents.function;
+}
+
+/* The value of an upvalue, if it is a Lua function: its prototype, else 0. */
+static uint64_t upvalue_prototype(const struct vm *vm, uint64_t closure,
+                                  uint32_t number)
+{
+	const struct vm_layout *layout = vm->layout;
+	uint64_t reference_bytes = layout->gc64 ? 8 : 4;
+	struct lua_function function;
+	uint64_t upvalue, value, word;
+
+	/* Upvalues are where C functions have their entry. */
+	if (!load_reference(layout,
+	                    closure + layout->object.function.c_function +
+	                            reference_bytes * number,
+	                    &upvalue) ||
+	    !load_reference(layout,
+	                    upvalue + (layout->gc64 ? UPVALUE_VALUE_GC64
+	                                            : UPVALUE_VALUE_GC32),
+	                    &value) ||
+	    !load_u64(value, &word))
+		return 0;
+	word = layout->gc64 ? word & SLOT_POINTER_MASK : (uint32_t)word;
+	return lua_function_read(layout, word, &function) &&
+	                       function.id == FUNCTION_LUA
+	               ? function.prototype
+	               : 0;
+}
+
+/* A local function that is never assigned again is a constant of the trace, and
+ * needs no check: the call's register was loaded from an upvalue. */
+static uint64_t called_upvalue(const struct vm *vm, const struct position *at)
+{
+	uint64_t start = at->prototype + vm->layout->object.prototype.bytes;
+	uint64_t closure = at->inlined ? at->function : base_function(vm);
+	struct lua_function function;
+	uint32_t call, instruction, i;
+
+	if (!lua_function_read(vm->layout, closure, &function) ||
+	    function.prototype != at->prototype ||
+	    !load_u32(start + UINT64_C(4) * at->index, &call))
+		return 0;
+	for (i = at->index; i-- > 1;) {
+		if (!load_u32(start + UINT64_C(4) * i, &instruction))
+			return 0;
+		if ((instruction & 0xffff) == ((call & 0xff00) | BYTECODE_UGET))
+			return upvalue_prototype(vm, closure,
+			                         instruction >> 16);
+	}
+	return 0;
+}
+
 /* A function that was called and has returned between two snapshots leaves no
  * frame in either, but the check that it is the one that was recorded. */
 static void find_in_called(const struct vm *vm, uint64_t trace,
                            uint32_t snapshot, struct position *at)
 {
-	unsigned int best_rank = rank_at(vm, at->prototype, at->index), rank;
+	uint64_t ir, prototype = called_upvalue(vm, at);
 	uint16_t reference, end;
-	uint64_t ir, prototype;
-	uint32_t index;
 
+	if (prototype) {
+		prefer_called(vm, prototype, at);
+		return;
+	}
 	if (!load_u64(trace + vm->layout->trace.ir, &ir) ||
 	    !read_snapshot_reference(vm, trace, snapshot, &reference) ||
 	    !read_snapshot_reference(vm, trace, snapshot + 1, &end))
 		return;
 	for (; reference < end; reference++) {
 		prototype = compared_function(vm, ir, reference);
-		if (!prototype)
-			continue;
-		index = find_allocation(vm, prototype, 1,
-		                        bytecode_end(vm, prototype));
-		rank = rank_at(vm, prototype, index);
-		if (rank <= best_rank)
-			continue;
-		best_rank = rank;
-		at->prototype = prototype;
-		at->index = index;
+		if (prototype)
+			prefer_called(vm, prototype, at);
 	}
 }
 
+/* Takes the place if there is one. */
+static bool use_index(struct position *at, uint64_t prototype, uint32_t index)
+{
+	if (!index)
+		return false;
+	at->prototype = prototype;
+	at->index = index;
+	return true;
+}
+
 /*
- * The instruction that allocates, between the snapshot in force and the next
- * one. In the same function it lies between the two; in a function that was
- * called meanwhile, before the second; of one that has returned, behind the
- * first. Where none is found the snapshot in force has to do.
+ * Between the snapshot in force and the next one: in the same function between
+ * the two; in one that was called meanwhile, before the second; of one that
+ * returned, behind the first, or in its caller, before the second.
  */
+static bool find_between(const struct vm *vm, struct position *at,
+                         const struct position *next)
+{
+	uint32_t end = bytecode_end(vm, at->prototype);
+	uint32_t here, there;
+
+	if (next->prototype == at->prototype && next->inlined == at->inlined &&
+	    next->index > at->index)
+		return use_index(at, at->prototype,
+		                 find_allocation(vm, at->prototype, at->index,
+		                                 next->index, CHOOSE_FIRST));
+	here = find_allocation(vm, at->prototype, at->index, end, CHOOSE_FIRST);
+	there = find_allocation(vm, next->prototype, 1, next->index,
+	                        next->inlined < at->inlined ? CHOOSE_LAST
+	                                                    : CHOOSE_FIRST);
+	if (next->inlined > at->inlined ||
+	    rank_at(vm, at->prototype, here) < RANK_STORE)
+		return use_index(at, next->prototype, there) ||
+		       use_index(at, at->prototype, here);
+	return use_index(at, at->prototype, here);
+}
+
 static void find_position(const struct vm *vm, uint64_t trace,
                           uint32_t snapshot, struct position *at)
 {
 	struct position next;
-	uint32_t end = bytecode_end(vm, at->prototype), found;
+	bool found;
 
-	if (!read_position(vm, trace, snapshot + 1, &next)) {
-		found = find_allocation(vm, at->prototype, at->index, end);
-	} else if (next.prototype == at->prototype &&
-	           next.inlined == at->inlined && next.index > at->index) {
-		found = find_allocation(vm, at->prototype, at->index,
-		                        next.index);
-	} else {
-		if (next.inlined > at->inlined) {
-			found = find_allocation(vm, next.prototype, 1,
-			                        next.index);
-			if (found) {
-				next.index = found;
-				*at = next;
-				return;
-			}
-		}
-		found = find_allocation(vm, at->prototype, at->index, end);
-	}
-	if (found)
-		at->index = found;
-	if (rank_at(vm, at->prototype, at->index) == RANK_CALL)
+	if (read_position(vm, trace, snapshot + 1, &next))
+		found = find_between(vm, at, &next);
+	else
+		found = use_index(
+			at, at->prototype,
+			find_allocation(vm, at->prototype, at->index,
+		                        bytecode_end(vm, at->prototype),
+		                        CHOOSE_FIRST));
+	if (found && rank_at(vm, at->prototype, at->index) == RANK_CALL)
 		find_in_called(vm, trace, snapshot, at);
 }
 
@@ -548,6 +654,17 @@ static bool read_thread(struct running_cache *cache, const struct vm *vm,
 	return *cframe != 0;
 }
 
+/* While a trace is recorded, the interpreter executes what is recorded in this
+ * state, too. The recorder has a C frame without a Lua frame of its own. */
+static bool recorder_runs(const struct vm *vm, uint64_t cframe)
+{
+	uint32_t result_count;
+
+	return !load_u32(cframe + vm->layout->object.cframe.result_count,
+	                 &result_count) ||
+	       (int32_t)result_count < 0;
+}
+
 void running_find(struct running_cache *cache, const struct vm *vm,
                   struct running *running)
 {
@@ -555,7 +672,8 @@ void running_find(struct running_cache *cache, const struct vm *vm,
 	uint64_t cframe, base;
 
 	*running = (struct running){.kind = RUNNING_INTERNAL};
-	if (vmstate < 0 && vmstate != ~VMSTATE_INTERP && vmstate != ~VMSTATE_C)
+	if (vmstate < 0 && vmstate != ~VMSTATE_INTERP &&
+	    vmstate != ~VMSTATE_C && vmstate != ~VMSTATE_RECORD)
 		return;
 	if (cache->generation == 0)
 		cache->generation = 1;
@@ -563,6 +681,8 @@ void running_find(struct running_cache *cache, const struct vm *vm,
 		running->coroutine = 0;
 		return;
 	}
+	if (vmstate == ~VMSTATE_RECORD && recorder_runs(vm, cframe))
+		return;
 	if (vmstate >= 0) {
 		running->trace_number = (uint32_t)vmstate;
 		use_trace(cache, vm, cframe, running);
