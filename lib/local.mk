@@ -19,6 +19,7 @@ lib_libhost_la_SOURCES = lib/host/cpu.h lib/host/cpu_x86_64.h \
 	lib/host/object_symbols.c lib/host/object_symbols.h \
 	lib/host/own_memory.c lib/host/own_memory.h \
 	lib/host/unwind_sig.h lib/host/unwind_x86_64_sig.c \
+	lib/host/unwind_guess_sig.c \
 	lib/host/unwind_table.c lib/host/unwind_table.h \
 	lib/host/unwind_table_sig.c
 

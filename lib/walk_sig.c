@@ -51,49 +51,141 @@ static enum frame_marker marker_of(enum unwind_result result)
 	return MARKER_HOST_NO_TABLE;
 }
 
+/* A native walk under way. */
+struct native_walk {
+	struct walk *walk;
+	struct vm_chain *chain;
+	struct cpu_registers *registers;
+	bool exact;    /* registers->ip is not a return address */
+	bool guessed;  /* so the registers of the next VM frame are not known */
+	bool switched; /* the last frame was that of an unwinder, which may have
+	                * overwritten itself to go on elsewhere */
+};
+
+/* Is the frame VM code because an unwinder pretends to be called by it? Then
+ * the stack pointer is not the VM's, and must not be taken for it. */
+static bool is_forged(const struct native_walk *native,
+                      const struct unwind_rule *rule)
+{
+	struct vm_chain chain;
+	struct cpu_registers registers;
+	struct vm_frame frame;
+
+	if (!native->switched)
+		return false;
+	chain = *native->chain;
+	registers = *native->registers;
+	return vm_chain_step(&chain, &registers, native->exact, rule, &frame) !=
+	       VM_STEP_NOT_OURS;
+}
+
+static bool add_vm_frame(struct native_walk *native, struct vm_frame *frame)
+{
+	if (native->guessed) {
+		frame->origin = VM_FRAME_RESYNC;
+		frame->rbx = frame->rbp = 0;
+	}
+	native->guessed = false;
+	native->exact = false;
+	native->switched = false;
+	return append_vm_frame(native->walk, frame);
+}
+
+/* Is it an unwinder, with its stack pointer on the way to another frame? */
+static bool switches_stack(const struct unwind_tables *tables, uint64_t address)
+{
+	const struct unwind_rule *rule = unwind_find_rule(tables, address);
+
+	return rule && rule->flags & UNWIND_SWITCH;
+}
+
+static bool add_guess(struct native_walk *native)
+{
+	append_marker(native->walk, MARKER_HOST_GUESSED);
+	native->guessed = true;
+	native->exact = false;
+	native->switched = false;
+	return true;
+}
+
+/* Goes on behind code without a rule. The VM knows where its frames are, which
+ * is better than a scan, but loses the frames in between, which frame pointers
+ * may not. False if the walk ends here. */
+static bool go_on(struct native_walk *native, enum unwind_result result,
+                  bool is_unknown)
+{
+	const struct unwind_tables *tables = native->walk->rules.tables;
+	struct cpu_registers *registers = native->registers;
+	uint64_t limit = UINT64_MAX;
+	struct vm_frame frame;
+
+	if (is_unknown && switches_stack(tables, registers->ip))
+		native->switched = true;
+	is_unknown = is_unknown && !native->switched;
+	if (is_unknown)
+		limit = vm_chain_next_cframe(native->chain);
+	if (is_unknown && unwind_guess_by_frame_pointer(tables, registers,
+	                                                native->exact, limit))
+		return add_guess(native);
+	if (vm_chain_resync(native->chain, registers, &frame)) {
+		/* To the VM's frame is where an unwinder goes, too. */
+		if (!native->switched)
+			append_marker(native->walk, marker_of(result));
+		return add_vm_frame(native, &frame);
+	}
+	if (is_unknown && unwind_guess_by_scan(tables, registers, limit))
+		return add_guess(native);
+	append_marker(native->walk, marker_of(result));
+	return false;
+}
+
+/* One frame outwards. False if it was the last one. */
+static bool step_native(struct native_walk *native)
+{
+	struct cpu_registers *registers = native->registers;
+	uint64_t address = native->exact ? registers->ip : registers->ip - 1;
+	const struct unwind_rule *rule =
+		unwind_cache_find(&native->walk->rules, address);
+	enum unwind_result result = UNWIND_NO_TABLE;
+	struct vm_frame frame;
+	enum vm_step step = VM_STEP_LOST;
+	bool forged = is_forged(native, rule);
+
+	if (!forged)
+		step = vm_chain_step(native->chain, registers, native->exact,
+		                     rule, &frame);
+	if (step == VM_STEP_FRAME)
+		return add_vm_frame(native, &frame);
+	if (step == VM_STEP_NOT_OURS)
+		result = unwind_step(rule, registers);
+	if (!forged)
+		append_code(native->walk, address);
+	if (step == VM_STEP_PLAIN || result == UNWIND_CALLER ||
+	    result == UNWIND_INTERRUPTED) {
+		native->exact = result == UNWIND_INTERRUPTED;
+		native->switched = rule && rule->flags & UNWIND_SWITCH;
+		return true;
+	}
+	return result != UNWIND_END && go_on(native, result, !rule);
+}
+
 /* Unwinds natively. Ends at the outermost frame or in a marker. */
 static void walk_native(struct walk *walk, struct vm_chain *chain,
                         struct cpu_registers *registers)
 {
-	const struct unwind_rule *rule;
-	struct vm_frame vm_frame;
-	enum unwind_result result;
-	bool exact = true;
-	bool room = true;
-	uint64_t address;
+	struct native_walk native = {
+		.walk = walk,
+		.chain = chain,
+		.registers = registers,
+		.exact = true,
+	};
 
-	while (room) {
-		address = exact ? registers->ip : registers->ip - 1;
-		rule = unwind_cache_find(&walk->rules, address);
-		result = UNWIND_NO_TABLE;
-		switch (vm_chain_step(chain, registers, exact, rule,
-		                      &vm_frame)) {
-		case VM_STEP_FRAME:
-			room = append_vm_frame(walk, &vm_frame);
-			exact = false;
-			continue;
-		case VM_STEP_PLAIN:
-			room = append_code(walk, address);
-			exact = false;
-			continue;
-		case VM_STEP_NOT_OURS:
-			result = unwind_step(rule, registers);
-			break;
-		case VM_STEP_LOST:
-			break;
+	while (step_native(&native))
+		if (walk->native_count == WALK_NATIVE_MAX ||
+		    walk->vm_frame_count == WALK_VM_FRAMES_MAX) {
+			append_marker(walk, MARKER_TRUNCATED);
+			return;
 		}
-		room = append_code(walk, address);
-		if (result == UNWIND_END)
-			return;
-		exact = result == UNWIND_INTERRUPTED;
-		if (exact || result == UNWIND_CALLER)
-			continue;
-		append_marker(walk, marker_of(result));
-		if (!vm_chain_resync(chain, registers, &vm_frame))
-			return;
-		room = append_vm_frame(walk, &vm_frame);
-	}
-	append_marker(walk, MARKER_TRUNCATED);
 }
 
 static void show_pending(struct walk *walk)

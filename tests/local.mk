@@ -30,6 +30,19 @@ check_LTLIBRARIES += tests/unit/late_library.la
 tests_unit_late_library_la_SOURCES = tests/unit/late_library.c
 tests_unit_late_library_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version \
 	-rpath /nowhere
+# The same without unwind rules.
+check_LTLIBRARIES += tests/unit/bare_framed.la tests/unit/bare_frameless.la
+bare_cflags = -std=gnu11 $(WARNING_CFLAGS) -O1 -fno-asynchronous-unwind-tables \
+	-fno-unwind-tables
+tests_unit_bare_framed_la_SOURCES = tests/unit/bare_library.c
+tests_unit_bare_framed_la_CPPFLAGS = $(AM_CPPFLAGS) -DBARE_CALL=bare_framed
+tests_unit_bare_framed_la_CFLAGS = $(bare_cflags) -fno-omit-frame-pointer
+tests_unit_bare_framed_la_LDFLAGS = $(tests_unit_late_library_la_LDFLAGS)
+tests_unit_bare_frameless_la_SOURCES = tests/unit/bare_library.c
+tests_unit_bare_frameless_la_CPPFLAGS = $(AM_CPPFLAGS) \
+	-DBARE_CALL=bare_frameless
+tests_unit_bare_frameless_la_CFLAGS = $(bare_cflags) -fomit-frame-pointer
+tests_unit_bare_frameless_la_LDFLAGS = $(tests_unit_late_library_la_LDFLAGS)
 check_PROGRAMS += tests/unit/test_unwind_table
 TESTS += tests/unit/test_unwind_table
 tests_unit_test_unwind_table_LDADD = lib/libhost.la lib/libbase.la \

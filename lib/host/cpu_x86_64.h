@@ -24,9 +24,13 @@ enum saved_register {
 
 #define CPU_DWARF_SP             7
 #define CPU_DWARF_RETURN_ADDRESS 16
+#define CPU_DWARF_EH_DATA        0 /* rax */
 
 /* The call instruction leaves the return address there, from the CFA. */
 #define CPU_RETURN_ADDRESS_OFFSET (-8)
+
+/* What a frame pointer would be in. */
+#define CPU_FRAME_POINTER SAVED_RBP
 
 struct cpu_registers {
 	uint64_t ip;

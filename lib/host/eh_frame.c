@@ -413,6 +413,10 @@ static void set_saved(struct state *state, uint64_t dwarf, int64_t offset)
 	int saved = cpu_saved_of_dwarf(dwarf);
 
 	if (saved < 0) {
+		/* Only who goes on elsewhere by __builtin_eh_return() saves
+		 * the registers in which it hands something over. */
+		if (dwarf == CPU_DWARF_EH_DATA)
+			state->rule.flags |= UNWIND_SWITCH;
 		if (dwarf == CPU_DWARF_RETURN_ADDRESS)
 			state->return_address_moved =
 				offset != CPU_RETURN_ADDRESS_OFFSET;

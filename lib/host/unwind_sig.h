@@ -28,4 +28,21 @@ enum unwind_result {
 enum unwind_result unwind_step(const struct unwind_rule *rule,
                                struct cpu_registers *registers);
 
+/* Is the address behind a call instruction? */
+bool cpu_follows_call(uint64_t address);
+
+/*
+ * For code without rules: guesses at the caller, whose stack pointer is at most
+ * sp_max. By the frame pointer, which such code may have set up, and which the
+ * innermost function (exact) may not have set up yet; or by the first word on
+ * the stack that is behind a call instruction of a known object. Both can leave
+ * frames out or name one that has returned. False, and registers as they were,
+ * if nothing looks right.
+ */
+bool unwind_guess_by_frame_pointer(const struct unwind_tables *tables,
+                                   struct cpu_registers *registers, bool exact,
+                                   uint64_t sp_max);
+bool unwind_guess_by_scan(const struct unwind_tables *tables,
+                          struct cpu_registers *registers, uint64_t sp_max);
+
 #endif

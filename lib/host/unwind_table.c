@@ -223,8 +223,7 @@ static bool collect(struct collection *collection,
 		if (!elf_image_read(mappings, &mappings->list[i], &image))
 			continue;
 		/* Row addresses have 32 bits. */
-		if (image.frame_header &&
-		    image.end - image.start <= UINT32_MAX &&
+		if (image.end - image.start <= UINT32_MAX &&
 		    !add_image(collection, &image))
 			return false;
 	}

@@ -30,6 +30,8 @@ enum unwind_rule_flag {
 	UNWIND_SIGNAL = 8,    /* signal trampoline: a ucontext lies at sp */
 	UNWIND_PLT = 16, /* CFA = sp + 8, 8 more behind the push of a stub */
 	UNWIND_CFA_LOAD = 32, /* CFA is loaded from register + offset */
+	UNWIND_SWITCH = 64,   /* the function may leave to another stack: an
+	                       * unwinder, which overwrites its own frame */
 };
 
 /* How to unwind. Where the return address is depends on the CPU, see cpu_*.h. */
@@ -56,7 +58,7 @@ struct unwind_rows {
 
 struct unwind_object {
 	uint64_t start, end;      /* executable addresses of the object */
-	struct unwind_rows *rows; /* NULL: not decoded yet, or it has none */
+	struct unwind_rows *rows; /* NULL: not decoded yet, or there are none */
 	/* What tells whether it is still the same object. */
 	uint64_t header;   /* address of its ELF header */
 	uint64_t contents; /* hash of the page there */
@@ -95,6 +97,9 @@ extern _Atomic unsigned int unwind_tables_reader_count;
  * stay until unwind_tables_leave(). Pairs may nest. */
 const struct unwind_tables *unwind_tables_enter(void);
 void unwind_tables_leave(void);
+
+/* Does a known object hold the address? */
+bool unwind_tables_hold(const struct unwind_tables *tables, uint64_t address);
 
 /* The rule in force at address, NULL if there is none. */
 const struct unwind_rule *unwind_find_rule(const struct unwind_tables *tables,

@@ -36,17 +36,21 @@ find_object(const struct unwind_tables *tables, uint64_t address)
 		else
 			high = middle;
 	}
-	if (!low || address >= tables->objects[low - 1].end ||
-	    !tables->objects[low - 1].rows)
+	if (!low || address >= tables->objects[low - 1].end)
 		return NULL;
 	return &tables->objects[low - 1];
+}
+
+bool unwind_tables_hold(const struct unwind_tables *tables, uint64_t address)
+{
+	return find_object(tables, address) != NULL;
 }
 
 /* Number of the row in force, counted from 1; 0 if there is none. */
 static size_t find_row(const struct unwind_object *object, uint64_t address)
 {
-	const uint32_t *ips = object->rows->ips;
-	size_t low = 0, high = object->rows->count;
+	const uint32_t *ips = object->rows ? object->rows->ips : NULL;
+	size_t low = 0, high = object->rows ? object->rows->count : 0;
 	uint32_t ip = (uint32_t)(address - object->start);
 
 	while (low < high) {

@@ -75,3 +75,26 @@ enum unwind_result unwind_step(const struct unwind_rule *rule,
 	*registers = caller;
 	return UNWIND_CALLER;
 }
+
+#define CALL_RELATIVE       0xe8
+#define CALL_RELATIVE_BYTES 5
+#define CALL_GROUP          0xff /* and 2 in the middle of the next byte */
+#define CALL_BYTES_MIN      2
+#define CALL_BYTES_MAX      7
+
+bool cpu_follows_call(uint64_t address)
+{
+	uint8_t bytes[CALL_BYTES_MAX];
+	const uint8_t *end = bytes + sizeof(bytes);
+	int length;
+
+	if (!load_bytes(bytes, address - sizeof(bytes), sizeof(bytes)))
+		return false;
+	if (end[-CALL_RELATIVE_BYTES] == CALL_RELATIVE)
+		return true;
+	for (length = CALL_BYTES_MIN; length <= CALL_BYTES_MAX; length++)
+		if (end[-length] == CALL_GROUP &&
+		    (end[1 - length] >> 3 & 7) == 2)
+			return true;
+	return false;
+}

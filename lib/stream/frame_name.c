@@ -373,6 +373,7 @@ size_t frame_marker_name(char *name, uint64_t marker, uint64_t count)
 		[MARKER_GUEST_BAD_FRAME] = "Lua stack: broken frame",
 		[MARKER_HOST_NO_TABLE] = "native stack: no unwind rule",
 		[MARKER_HOST_BAD_READ] = "native stack: not readable",
+		[MARKER_HOST_GUESSED] = "native stack: guessed",
 		[MARKER_HOST_NO_PROGRESS] = "native stack: no progress",
 		[MARKER_SYMBOLS_FULL] = "Lua function: symbol table full",
 	};

@@ -134,6 +134,8 @@ enum frame_marker {
 		6, /* native: the stack pointer does not move */
 	MARKER_SYMBOLS_FULL =
 		7, /* Lua function, but the symbol table is full */
+	MARKER_HOST_GUESSED = 8, /* native: no unwind rule; what follows was
+	                          * found by guessing */
 	MARKER_COUNT
 };
 

@@ -86,6 +86,10 @@ enum vm_step vm_chain_step(struct vm_chain *chain,
                            const struct unwind_rule *rule,
                            struct vm_frame *frame);
 
+/* Address of the next C frame that the VM itself knows of; UINT64_MAX if there is
+ * none further out. */
+uint64_t vm_chain_next_cframe(const struct vm_chain *chain);
+
 /* When unwinding failed: goes on at the next VM frame that the VM itself
  * knows of. False if there is none further out. */
 bool vm_chain_resync(struct vm_chain *chain, struct cpu_registers *registers,

@@ -400,14 +400,16 @@ static bool enter_vm_of_trace(struct vm_chain *chain,
 	return vm && trace_code_holds(vm, address) && enter_vm(chain, vm);
 }
 
-/* Code that nobody describes, as the stubs of FFI callbacks: the return
- * address is on top, or below a pushed rbp. */
+/* Code of no object that nobody describes, as the stubs of FFI callbacks: the
+ * return address is on top, or below a pushed rbp. */
 static enum vm_step step_stub(struct vm_chain *chain,
                               struct cpu_registers *registers)
 {
 	uint64_t word;
 	int distance;
 
+	if (unwind_tables_hold(chain->rules->tables, registers->ip))
+		return VM_STEP_LOST;
 	for (distance = 8; distance <= 16; distance += 8)
 		if (load_u64(registers->sp + (uint64_t)distance - 8, &word) &&
 		    is_code(chain, word))
@@ -438,6 +440,16 @@ enum vm_step vm_chain_step(struct vm_chain *chain,
 	    enter_vm_of_trace(chain, registers, frame->ip))
 		return step_trace(chain, registers, frame);
 	return exact ? step_stub(chain, registers) : VM_STEP_LOST;
+}
+
+uint64_t vm_chain_next_cframe(const struct vm_chain *chain)
+{
+	const struct cpu_registers bottom = {.sp = 0};
+	struct vm_frame frame;
+
+	return find_cframe_outside(chain, &bottom, UINT64_MAX, &frame)
+	               ? frame.cframe
+	               : UINT64_MAX;
 }
 
 bool vm_chain_resync(struct vm_chain *chain, struct cpu_registers *registers,

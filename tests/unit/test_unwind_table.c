@@ -342,7 +342,7 @@ END_TEST
 
 static struct walked {
 	uint64_t addresses[WALK_MAX];
-	size_t count, interrupted_count;
+	size_t count, interrupted_count, guessed_count;
 	enum unwind_result end;
 } walked;
 
@@ -361,6 +361,14 @@ static void walk_from(const ucontext_t *context)
 		walked.addresses[walked.count++] = address;
 		walked.end = unwind_step(unwind_cache_find(&cache, address),
 		                         &registers);
+		if (walked.end == UNWIND_NO_TABLE &&
+		    (unwind_guess_by_frame_pointer(cache.tables, &registers,
+		                                   exact, UINT64_MAX) ||
+		     unwind_guess_by_scan(cache.tables, &registers,
+		                          UINT64_MAX))) {
+			walked.guessed_count++;
+			walked.end = UNWIND_CALLER;
+		}
 		exact = walked.end == UNWIND_INTERRUPTED;
 		walked.interrupted_count += exact;
 		if (!exact && walked.end != UNWIND_CALLER)
@@ -453,6 +461,43 @@ START_TEST(a_walk_goes_through_a_signal_handler_of_the_host)
 }
 END_TEST
 
+/* Walks from raise_user(), which code without rules has called. */
+static void walk_through_bare(const char *path, const char *name)
+{
+	char full[sizeof(late_path)];
+	void *library;
+	uint64_t call;
+
+	memcpy(full, late_path, sizeof(full));
+	strcpy(strrchr(full, '/') + 1, path);
+	library = dlopen(full, RTLD_NOW | RTLD_LOCAL);
+	ck_assert_msg(library != NULL, "%s", dlerror());
+	call = symbol_of(library, name);
+	refresh_all();
+	ck_assert(!has_rule(call));
+	catch_signal(SIGUSR1, handle_and_walk);
+	((late_call *)call)(raise_user, 1);
+	ck_assert_uint_ge(walked.guessed_count, 1);
+	ck_assert_uint_lt(place_of((uint64_t)raise_user),
+	                  place_of((uint64_t)walk_through_bare));
+	ck_assert_uint_lt(place_of((uint64_t)walk_through_bare), WALK_MAX);
+	dlclose(library);
+}
+
+START_TEST(a_walk_follows_frame_pointers_where_there_are_no_rules)
+{
+	walk_through_bare("bare_framed.so", "bare_framed");
+	ck_assert_int_eq(walked.end, UNWIND_END);
+	ck_assert_uint_eq(walked.guessed_count, 1);
+}
+END_TEST
+
+START_TEST(a_walk_scans_the_stack_where_there_is_nothing)
+{
+	walk_through_bare("bare_frameless.so", "bare_frameless");
+}
+END_TEST
+
 static void *raise_on_thread(void *argument)
 {
 	raise_user(0);
@@ -504,6 +549,9 @@ int main(void)
 	tcase_add_test(tests, a_walk_reaches_the_start_of_the_program);
 	tcase_add_test(tests, a_walk_goes_through_a_signal_handler_of_the_host);
 	tcase_add_test(tests, a_walk_reaches_the_start_of_a_thread);
+	tcase_add_test(tests,
+	               a_walk_follows_frame_pointers_where_there_are_no_rules);
+	tcase_add_test(tests, a_walk_scans_the_stack_where_there_is_nothing);
 	suite_add_tcase(suite, tests);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
