@@ -144,3 +144,9 @@ EXTRA_DIST += tests/end-to-end/perf-record.sh \
 	tests/end-to-end/perf-traces/flushes.lua \
 	tests/end-to-end/perf-traces/lines.lua \
 	tests/end-to-end/traces.lua
+
+# Programs that know where their time goes.
+dist_check_SCRIPTS += tests/end-to-end/shares.sh
+EXTRA_DIST += tests/end-to-end/shares.lua
+TESTS += tests/end-to-end/shares.sh
+LONG_TESTS += tests/end-to-end/shares.sh

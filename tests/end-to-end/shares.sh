@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Programs that know where their time goes (shares.lua) are shown so: each
+# function, line and VM state within one point, JIT off and on.
+# $LUAJIT may be several words: a loader and a LuaJIT of another system.
+# shellcheck disable=SC2086
+set -eu
+
+: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
+if [ "${SANITIZERS:-no}" = yes ]; then
+	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
+	exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+sample_count=20000
+programs="functions rare lines traces"
+[ "${LONG:-no}" = no ] || programs="$programs recursion coroutines collector"
+: "${SHARES_PROGRAMS:=$programs}"
+script=$top_srcdir/tests/end-to-end/shares.lua
+
+fold()
+{
+	"$top_builddir/tools/luajit-parse-sysprof" "$@" sysprof.bin
+}
+
+# Percent of the samples whose stack has the text: share_with TEXT, from stdin.
+share_with()
+{
+	awk -v text="$1" '
+		{ all += $NF }
+		index(";" $0 ";", text) { found += $NF }
+		END { print 100 * found / all }'
+}
+
+# share_of KIND NAME, as shares.lua says it.
+share_of()
+{
+	case $1 in
+	function) fold --guest-only | share_with ";function $2:1" ;;
+	line) fold --guest-only --lines=all |
+		sed 's/ [0-9]*$/;&/' | share_with " line $2;" ;;
+	state) fold --group=state | share_with ";[state $2];" ;;
+	esac
+}
+
+# One program, JIT as the options say: check PROGRAM OPTIONS...
+check()
+{
+	program=$1
+	shift
+	$LUAJIT "$@" "$script" "$program" $sample_count >log || {
+		cat log
+		echo "FAIL: $program $*"
+		exit 1
+	}
+	got=$(awk '$1 == "samples" { print $2 }' log)
+	if [ "$got" -lt $sample_count ]; then
+		echo "SKIP: the clock of this machine gives only $got samples"
+		exit 77
+	fi
+	[ "$(fold | awk '{ sum += $NF } END { print sum }')" = "$got" ] || {
+		echo "FAIL: the dump of $program $* has not $got samples"
+		exit 1
+	}
+	grep ^expect log >expected.txt
+	while read -r _ kind name percent; do
+		share=$(share_of "$kind" "$name")
+		echo "$program $*: $kind $name $percent % -> $share %"
+		awk -v a="$percent" -v b="$share" \
+			'BEGIN { exit !(a - b <= 1 && b - a <= 1) }' || {
+			echo "FAIL: more than one point"
+			failed=yes
+		}
+	done <expected.txt
+}
+
+failed=no
+for program in $SHARES_PROGRAMS; do
+	check "$program" -joff
+	check "$program" -jon
+done
+[ $failed = no ]
