@@ -44,6 +44,7 @@ struct alloc_recorder {
 	struct ring ring;
 	size_t unannounced_bytes; /* put into the ring since the last wake */
 	struct lua_symbols *symbols;
+	_Atomic uint32_t last_symbol_id;
 	struct running_cache *cache;
 	struct allocation_context context; /* as last written */
 	uint32_t context_events;           /* since then */
@@ -131,8 +132,8 @@ static int open_parts(struct alloc_recorder *recorder, struct error *error)
 	              options->sample_bytes ? RING_BYTES_SAMPLED : RING_BYTES,
 	              error))
 		return -1;
-	recorder->symbols =
-		lua_symbols_open(options->vm, &recorder->ring, NULL, error);
+	recorder->symbols = lua_symbols_open(&recorder->ring, NULL,
+	                                     &recorder->last_symbol_id, error);
 	recorder->cache = map_memory(running_cache_bytes(), error);
 	if (!recorder->symbols || !recorder->cache)
 		return -1;
@@ -260,7 +261,8 @@ static void show_lua(struct alloc_recorder *recorder,
 	};
 	const struct known_prototype *known;
 
-	switch (lua_symbols_find(recorder->symbols, guest->prototype, &known)) {
+	switch (lua_symbols_find(recorder->symbols, guest->vm, guest->prototype,
+	                         &known)) {
 	case SYMBOL_KNOWN:
 		frame.value = known->id;
 		append_frame(recorder, &frame);
@@ -329,8 +331,8 @@ static void correct_leaf(struct alloc_recorder *recorder,
 
 	if (running->kind != RUNNING_LUA || !running->trace_number ||
 	    !stack->frame_count || leaf->kind != FRAME_LUA ||
-	    lua_symbols_find(recorder->symbols, running->value, &known) !=
-	            SYMBOL_KNOWN)
+	    lua_symbols_find(recorder->symbols, recorder->options.vm,
+	                     running->value, &known) != SYMBOL_KNOWN)
 		return;
 	if (leaf->value != known->id &&
 	    stack->frame_count < ALLOCATION_FRAMES_MAX - 1) {
@@ -393,11 +395,13 @@ static bool describe_source(struct alloc_recorder *recorder,
 	if (!running->mark || *running->mark)
 		return true;
 	if (running->kind == RUNNING_LUA)
-		result = lua_symbols_find(recorder->symbols, running->value,
+		result = lua_symbols_find(recorder->symbols,
+		                          recorder->options.vm, running->value,
 		                          &known);
 	else
 		result = lua_symbols_find_trace(
-			recorder->symbols, running->trace_number, &lua_symbol);
+			recorder->symbols, recorder->options.vm,
+			running->trace_number, &lua_symbol);
 	if (result == SYMBOL_RING_FULL)
 		return false;
 	if (result == SYMBOL_KNOWN)
@@ -422,7 +426,8 @@ static bool push_context(struct alloc_recorder *recorder,
 	    recorder->context_events++ < CONTEXT_EVENTS)
 		return true;
 	if (running->trace_number &&
-	    lua_symbols_find_trace(recorder->symbols, running->trace_number,
+	    lua_symbols_find_trace(recorder->symbols, recorder->options.vm,
+	                           running->trace_number,
 	                           &lua_symbol) == SYMBOL_RING_FULL)
 		return false;
 	record = ring_reserve(&recorder->ring, sizeof(*record));

@@ -2,7 +2,7 @@
 /*
  * C API of luajit-sysprof: a sampling profiler for an unmodified LuaJIT.
  *
- * Usable from C and C++. One profile per process. All functions but the
+ * Usable from C and C++. One profile per VM. All functions but the
  * callbacks are called from ordinary code, never from a signal handler.
  * luaM_sysprof_last_error() gives the text for any result but success.
  */

@@ -30,15 +30,6 @@ static int catch_signal(int signal, struct sigaction *previous)
 	return sigaction(signal, &action, NULL);
 }
 
-static bool is_ours(int signal)
-{
-	struct sigaction action;
-
-	return !sigaction(signal, NULL, &action) &&
-	       (action.sa_flags & SA_SIGINFO) &&
-	       action.sa_sigaction == load_handle_fault;
-}
-
 int load_faults_catch(struct error *error)
 {
 	int failed = 0;
@@ -47,9 +38,9 @@ int load_faults_catch(struct error *error)
 	/* After a release that could not restore, ours is still in the chain:
 	 * installing it again would make it its own predecessor. */
 	if (catch_count++ == 0) {
-		if (!is_ours(SIGSEGV))
+		if (!load_is_caught(SIGSEGV))
 			failed = catch_signal(SIGSEGV, &load_previous_segv);
-		if (!failed && !is_ours(SIGBUS))
+		if (!failed && !load_is_caught(SIGBUS))
 			failed = catch_signal(SIGBUS, &load_previous_bus);
 		if (failed)
 			catch_count--;
@@ -66,15 +57,10 @@ void load_faults_release(void)
 {
 	pthread_mutex_lock(&catch_lock);
 	if (--catch_count == 0) {
-		if (is_ours(SIGSEGV))
+		if (load_is_caught(SIGSEGV))
 			sigaction(SIGSEGV, &load_previous_segv, NULL);
-		if (is_ours(SIGBUS))
+		if (load_is_caught(SIGBUS))
 			sigaction(SIGBUS, &load_previous_bus, NULL);
 	}
 	pthread_mutex_unlock(&catch_lock);
-}
-
-bool load_faults_caught(void)
-{
-	return is_ours(SIGSEGV) && is_ours(SIGBUS);
 }

@@ -7,9 +7,13 @@
 #define LIB_LOAD_FAULTS_H
 
 #include <signal.h>
+#include <stdbool.h>
 
 /* The handler of SIGSEGV and SIGBUS. Async-signal-safe. */
 void load_handle_fault(int signal, siginfo_t *info, void *context);
+
+/* Is our handler the one of this signal? Async-signal-safe. */
+bool load_is_caught(int signal);
 
 /* The host's own actions: written before our handler is installed, read by
  * it. */

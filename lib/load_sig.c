@@ -94,3 +94,17 @@ void load_handle_fault(int signal, siginfo_t *info, void *context)
 	}
 	forward_fault(signal, info, context);
 }
+
+bool load_is_caught(int signal)
+{
+	struct sigaction action;
+
+	return !sigaction(signal, NULL, &action) &&
+	       (action.sa_flags & SA_SIGINFO) &&
+	       action.sa_sigaction == load_handle_fault;
+}
+
+bool load_faults_caught(void)
+{
+	return load_is_caught(SIGSEGV) && load_is_caught(SIGBUS);
+}

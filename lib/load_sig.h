@@ -23,7 +23,7 @@
 int load_faults_catch(struct error *error);
 void load_faults_release(void);
 
-/* Is our handler still the installed one? A system call; not for the handler.*/
+/* Is our handler still the installed one? System calls, but async-signal-safe. */
 bool load_faults_caught(void);
 
 /* The raw loads (load_sig.c); use the checked ones below. */

@@ -61,7 +61,8 @@ noinst_LTLIBRARIES += lib/libclock.la lib/libsampler.la lib/libwriter.la \
 lib_libclock_la_SOURCES = lib/sample.h \
 	lib/clock.c lib/clock.h lib/clock_sig.c \
 	lib/ring.c lib/ring_sig.c lib/ring_sig.h
-lib_libsampler_la_SOURCES = lib/sampler.c lib/sampler_sig.c \
+lib_libsampler_la_SOURCES = lib/sampled_threads.c lib/sampled_threads.h \
+	lib/sampler.c lib/sampler_sig.c \
 	lib/sampler_sig.h lib/sampler_state.h \
 	lib/lua_symbols.c lib/lua_symbols_sig.c lib/lua_symbols_sig.h
 lib_libwriter_la_SOURCES = lib/perf_names.c lib/perf_names.h \

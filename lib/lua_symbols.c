@@ -10,8 +10,9 @@
 
 #include "lmisclib.h"
 
-struct lua_symbols *lua_symbols_open(const struct vm *vm, struct ring *ring,
+struct lua_symbols *lua_symbols_open(struct ring *ring,
                                      struct address_arena *arena,
+                                     _Atomic uint32_t *last_id,
                                      struct error *error)
 {
 	/* Touched only as far as it is used. */
@@ -25,8 +26,8 @@ struct lua_symbols *lua_symbols_open(const struct vm *vm, struct ring *ring,
 		          strerror(errno));
 		return NULL;
 	}
-	symbols->vm = vm;
 	symbols->ring = ring;
+	symbols->last_id = last_id;
 	symbols->arena = arena;
 	return symbols;
 }

@@ -71,8 +71,9 @@ static bool copy_chunk_name(const struct prototype_contents *contents,
 	                  bytes - 1);
 }
 
+/* The prototype gets its id. */
 static enum symbol_result describe(struct lua_symbols *symbols,
-                                   const struct known_prototype *known,
+                                   struct known_prototype *known,
                                    const struct prototype_contents *contents)
 {
 	uint32_t chunk_bytes = contents->chunk_bytes;
@@ -89,12 +90,13 @@ static enum symbol_result describe(struct lua_symbols *symbols,
 	record->record.kind = RING_LUA_SYMBOL;
 	record->prototype = known->prototype;
 	record->arena_address = known->arena_address;
-	record->id = known->id;
 	record->first_line = known->first_line;
 	record->line_count = known->line_count;
 	record->chunk_bytes = chunk_bytes;
 	if (!copy_chunk_name(contents, record->chunk, chunk_bytes))
 		return SYMBOL_UNREADABLE;
+	known->id = atomic_fetch_add(symbols->last_id, 1) + 1;
+	record->id = known->id;
 	ring_commit(symbols->ring, &record->record);
 	return SYMBOL_KNOWN;
 }
@@ -112,7 +114,7 @@ static struct known_prototype *find_entry(struct lua_symbols *symbols,
 }
 
 enum symbol_result lua_symbols_find(struct lua_symbols *symbols,
-                                    uint64_t prototype,
+                                    const struct vm *vm, uint64_t prototype,
                                     const struct known_prototype **found)
 {
 	struct known_prototype *entry = find_entry(symbols, prototype);
@@ -120,7 +122,7 @@ enum symbol_result lua_symbols_find(struct lua_symbols *symbols,
 	struct known_prototype fresh = {.prototype = prototype};
 	enum symbol_result result;
 
-	if (!read_contents(symbols->vm, prototype, &contents))
+	if (!read_contents(vm, prototype, &contents))
 		return SYMBOL_UNREADABLE;
 	fresh.contents = hash_contents(&contents);
 	*found = entry;
@@ -129,7 +131,6 @@ enum symbol_result lua_symbols_find(struct lua_symbols *symbols,
 	if (!entry->prototype &&
 	    symbols->prototype_count >= PROTOTYPES_MAX / 4 * 3)
 		return SYMBOL_TABLE_FULL;
-	fresh.id = symbols->last_id + 1;
 	fresh.first_line = contents.first_line;
 	fresh.line_count = contents.line_count;
 	if (symbols->arena)
@@ -139,7 +140,6 @@ enum symbol_result lua_symbols_find(struct lua_symbols *symbols,
 	result = describe(symbols, &fresh, &contents);
 	if (result != SYMBOL_KNOWN)
 		return result;
-	symbols->last_id++;
 	if (!entry->prototype)
 		symbols->prototype_count++;
 	*entry = fresh;
@@ -166,25 +166,33 @@ static enum symbol_result describe_trace(struct lua_symbols *symbols,
 }
 
 enum symbol_result lua_symbols_find_trace(struct lua_symbols *symbols,
-                                          uint32_t number, uint32_t *lua_symbol)
+                                          const struct vm *vm, uint32_t number,
+                                          uint32_t *lua_symbol)
 {
-	struct known_trace *entry = &symbols->traces[number % TRACES_MAX];
-	uint64_t trace = trace_object(symbols->vm, number);
+	struct known_trace *entry =
+		&symbols->traces[(number + 97 * vm->number) % TRACES_MAX];
+	uint64_t trace = trace_object(vm, number);
 	const struct known_prototype *prototype;
 	struct known_trace fresh;
 	enum symbol_result result;
 	struct trace_start start;
 
 	*lua_symbol = 0;
-	if (!trace || !trace_read_start(symbols->vm, trace, &start))
+	if (!trace || !trace_read_start(vm, trace, &start))
 		return SYMBOL_UNREADABLE;
-	result = lua_symbols_find(symbols, start.prototype, &prototype);
+	result = lua_symbols_find(symbols, vm, start.prototype, &prototype);
 	if (result != SYMBOL_KNOWN)
 		return result;
 	*lua_symbol = prototype->id;
-	fresh = (struct known_trace){start.pc, number, prototype->id};
+	fresh = (struct known_trace){
+		.start_pc = start.pc,
+		.vm_number = vm->number,
+		.number = number,
+		.lua_symbol = prototype->id,
+	};
 	if (entry->start_pc == fresh.start_pc &&
 	    entry->number == fresh.number &&
+	    entry->vm_number == fresh.vm_number &&
 	    entry->lua_symbol == fresh.lua_symbol)
 		return SYMBOL_KNOWN;
 	result = describe_trace(symbols, &fresh, start.line);

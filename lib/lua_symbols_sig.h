@@ -9,6 +9,7 @@
 #ifndef LIB_LUA_SYMBOLS_SIG_H
 #define LIB_LUA_SYMBOLS_SIG_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "error.h"
@@ -34,16 +35,17 @@ struct known_prototype {
 
 struct known_trace {
 	uint64_t start_pc;
+	uint32_t vm_number;
 	uint32_t number;
 	uint32_t lua_symbol;
+	uint32_t unused;
 };
 
 struct lua_symbols {
-	const struct vm *vm;
 	struct ring *ring;
 	struct address_arena *arena;
+	_Atomic uint32_t *last_id;
 	uint32_t prototype_count;
-	uint32_t last_id;
 	struct known_prototype prototypes[PROTOTYPES_MAX];
 	struct known_trace traces[TRACES_MAX];
 };
@@ -55,21 +57,23 @@ enum symbol_result {
 	SYMBOL_UNREADABLE, /* no prototype at this address */
 };
 
-/* arena may be NULL: no addresses for perf then. */
-struct lua_symbols *lua_symbols_open(const struct vm *vm, struct ring *ring,
+/* arena may be NULL: no addresses for perf then. Ids follow on *last_id, which
+ * may be shared with other tables. */
+struct lua_symbols *lua_symbols_open(struct ring *ring,
                                      struct address_arena *arena,
+                                     _Atomic uint32_t *last_id,
                                      struct error *error);
 void lua_symbols_close(struct lua_symbols *symbols);
 
 /* The symbol of the prototype at an address, described first if need be. */
 enum symbol_result lua_symbols_find(struct lua_symbols *symbols,
-                                    uint64_t prototype,
+                                    const struct vm *vm, uint64_t prototype,
                                     const struct known_prototype **found);
 
 /* Describes a trace unless it is known. *lua_symbol gets the id of the
  * prototype that it starts in, 0 if that is not known. */
 enum symbol_result lua_symbols_find_trace(struct lua_symbols *symbols,
-                                          uint32_t number,
+                                          const struct vm *vm, uint32_t number,
                                           uint32_t *lua_symbol);
 
 /* Address that stands for a line of the function to perf. */

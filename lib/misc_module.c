@@ -24,11 +24,11 @@
 #define NS_PER_MS           1e6
 #define INTERVAL_NS_DEFAULT UINT64_C(10000000)
 #define PATH_DEFAULT        "sysprof.bin"
-#define OPTION_NAMES        "mode, interval, path, perf, perf_dir"
+#define OPTION_NAMES        "mode, interval, path, scope, perf, perf_dir"
 
 /* ---- start ---------------------------------------------------------------- */
 
-static const char *const option_names[] = {"mode", "interval", "path",
+static const char *const option_names[] = {"mode", "interval", "path", "scope",
                                            "perf", "perf_dir", NULL};
 
 static int read_mode(lua_State *L, int options, uint8_t *mode,
@@ -135,6 +135,24 @@ static int read_perf_dir(lua_State *L, int options, const char **perf_dir,
 	                          "for the jitdump");
 }
 
+static int read_scope(lua_State *L, int options, bool *process,
+                      struct error *error)
+{
+	const char *scope = NULL;
+
+	*process = false;
+	lua_options_push(L, options, "scope");
+	if (lua_isnil(L, -1))
+		return 0;
+	if (lua_type(L, -1) == LUA_TSTRING)
+		scope = lua_tostring(L, -1);
+	*process = scope && strcmp(scope, "process") == 0;
+	if (*process || (scope && strcmp(scope, "vm") == 0))
+		return 0;
+	return lua_options_refuse(L, error,
+	                          "scope must be \"vm\" or \"process\"");
+}
+
 /* No option is known to be good before all are read. */
 static int read_options(lua_State *L, int table,
                         struct session_options *options, struct error *error)
@@ -142,7 +160,8 @@ static int read_options(lua_State *L, int table,
 	if (lua_options_check_names(L, table, option_names, error) < 0 ||
 	    read_mode(L, table, &options->mode, error) < 0 ||
 	    read_interval(L, table, &options->interval_ns, error) < 0 ||
-	    read_path(L, table, options->mode, &options->path, error) < 0)
+	    read_path(L, table, options->mode, &options->path, error) < 0 ||
+	    read_scope(L, table, &options->process, error) < 0)
 		return -1;
 	if (read_perf(L, table, &options->perf, error) < 0)
 		return -1;
@@ -228,7 +247,7 @@ static int sysprof_report(lua_State *L)
 {
 	struct session_report report;
 
-	session_read_report(&report);
+	session_read_report(L, &report);
 	lua_newtable(L);
 	set_number(L, "samples", report.counters.samples);
 	set_states(L, &report.counters);
@@ -239,6 +258,9 @@ static int sysprof_report(lua_State *L)
 	set_incomplete(L, &report.counters);
 	lua_pushboolean(L, report.running);
 	lua_setfield(L, -2, "running");
+	set_number(L, "threads", report.threads.thread_count);
+	set_number(L, "missed_threads", report.threads.missed_count);
+	set_number(L, "held_bytes", report.threads.held_bytes);
 	if (!report.clock)
 		return 1;
 	lua_pushstring(L, report.clock);

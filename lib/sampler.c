@@ -13,9 +13,6 @@
 
 #include "load_sig.h"
 
-/* Half a second of 10 kHz with deep stacks; the writer wakes far earlier. */
-#define RING_BYTES (4u << 20)
-
 /* perf reads 127 addresses unless it is asked for more. */
 #define BEACON_ADDRESSES_MAX SAMPLE_FRAMES_MAX
 
@@ -43,10 +40,16 @@ static int open_recording(struct sampler *sampler, struct error *error)
 
 	if (options->mode == LUAM_SYSPROF_DEFAULT)
 		return 0;
-	if (ring_open(&sampler->ring, RING_BYTES, error))
+	if (ring_open(&sampler->ring,
+	              options->ring_bytes ? options->ring_bytes
+	                                  : SAMPLER_RING_BYTES,
+	              error))
 		return -1;
-	sampler->symbols = lua_symbols_open(options->vm, &sampler->ring,
-	                                    options->arena, error);
+	sampler->symbols = lua_symbols_open(
+		&sampler->ring, options->arena,
+		options->last_symbol_id ? options->last_symbol_id
+					: &sampler->own_last_symbol_id,
+		error);
 	if (!sampler->symbols)
 		return -1;
 	if (!options->arena)
@@ -66,7 +69,9 @@ struct sampler *sampler_open(const struct sampler_options *options,
 	if (!sampler)
 		return NULL;
 	sampler->options = *options;
-	sampler->thread_id = (uint32_t)gettid();
+	sampler->thread_id =
+		options->thread_id ? options->thread_id : (uint32_t)gettid();
+	sampler->slot = -1;
 	if (load_faults_catch(error)) {
 		munmap(sampler, sizeof(*sampler));
 		return NULL;
@@ -75,13 +80,53 @@ struct sampler *sampler_open(const struct sampler_options *options,
 		sampler_close(sampler);
 		return NULL;
 	}
-	atomic_store(&sampler_foreign_count, 0);
 	return sampler;
 }
 
-void sampler_attach(struct sampler *sampler)
+int sampler_attach(struct sampler *sampler)
 {
-	sampler_set_own(sampler);
+	for (int i = 0; i < SAMPLERS_MAX; i++) {
+		struct sampler_slot *slot = &sampler_slots[i];
+		uint32_t free = 0;
+		int end = atomic_load(&sampler_slot_end);
+
+		if (!atomic_compare_exchange_strong(&slot->thread_id, &free,
+		                                    sampler->thread_id))
+			continue;
+		sampler->slot = i;
+		atomic_store(&slot->sampler, sampler);
+		while (end <= i && !atomic_compare_exchange_weak(
+					   &sampler_slot_end, &end, i + 1))
+			;
+		return 0;
+	}
+	return -1;
+}
+
+void sampler_detach(struct sampler *sampler)
+{
+	static const struct timespec pause = {.tv_nsec = 10000};
+	struct sampler_slot *slot;
+
+	if (sampler->slot < 0)
+		return;
+	slot = &sampler_slots[sampler->slot];
+	sampler->slot = -1;
+	atomic_store(&slot->sampler, NULL);
+	/* A handler of another thread that is under way returns soon. */
+	while (atomic_load(&slot->user_count) > 0)
+		nanosleep(&pause, NULL);
+	atomic_store(&slot->thread_id, 0);
+}
+
+void sampler_detach_all(void)
+{
+	for (int i = 0; i < atomic_load(&sampler_slot_end); i++) {
+		atomic_store(&sampler_slots[i].sampler, NULL);
+		atomic_store(&sampler_slots[i].user_count, 0);
+		atomic_store(&sampler_slots[i].thread_id, 0);
+	}
+	sampler_forget_thread();
 }
 
 void sampler_disable(struct sampler *sampler)
@@ -89,34 +134,31 @@ void sampler_disable(struct sampler *sampler)
 	atomic_store(&sampler->disabled, true);
 }
 
-/* Until a handler that is under way on the sampled thread has returned. */
-static void wait_for_handler(struct sampler *sampler)
-{
-	static const struct timespec pause = {.tv_nsec = 10000};
-
-	while (atomic_load(&sampler->in_handler))
-		nanosleep(&pause, NULL);
-}
-
 void sampler_close(struct sampler *sampler)
 {
-	bool own_thread = sampler->thread_id == (uint32_t)gettid();
-
 	sampler_disable(sampler);
-	if (own_thread && sampler_own() == sampler)
-		sampler_attach(NULL);
-	if (!own_thread)
-		wait_for_handler(sampler);
+	sampler_detach(sampler);
 	if (sampler->beacon)
 		munmap(sampler->beacon, beacon_bytes());
 	lua_symbols_close(sampler->symbols);
 	if (sampler->ring.bytes)
 		ring_close(&sampler->ring);
 	load_faults_release();
-	/* Another thread's pointer to it cannot be taken away: it stays there,
-	 * disabled, for a late signal to find. */
-	if (own_thread)
-		munmap(sampler, sizeof(*sampler));
+	munmap(sampler, sizeof(*sampler));
+}
+
+size_t sampler_held_bytes(const struct sampler *sampler)
+{
+	size_t bytes = sizeof(*sampler) + sampler->ring.capacity;
+
+	if (sampler->symbols)
+		bytes += sizeof(*sampler->symbols);
+	return sampler->beacon ? bytes + beacon_bytes() : bytes;
+}
+
+uint32_t sampler_thread_id(const struct sampler *sampler)
+{
+	return sampler->thread_id;
 }
 
 struct ring *sampler_ring(struct sampler *sampler)
@@ -138,9 +180,13 @@ void sampler_read_counters(const struct sampler *sampler,
 	for (i = 0; i < LOST_COUNT; i++)
 		counters->lost[i] = atomic_load_explicit(&sampler->lost[i],
 		                                         memory_order_relaxed);
-	counters->lost[LOST_FOREIGN_THREAD] =
-		atomic_load(&sampler_foreign_count);
+	counters->lost[LOST_FOREIGN_THREAD] = sampler_foreign_signals();
 	for (i = 0; i < MARKER_COUNT; i++)
 		counters->markers[i] = atomic_load_explicit(
 			&sampler->markers[i], memory_order_relaxed);
+}
+
+uint64_t sampler_foreign_signals(void)
+{
+	return atomic_load(&sampler_foreign_count);
 }

@@ -9,6 +9,9 @@
 #include <string.h>
 #include <time.h>
 #include <ucontext.h>
+#include <unistd.h>
+
+#include "load_sig.h"
 
 /* Ranges of the arena for library functions and markers: one each. */
 #define ARENA_SMALL_RANGE_BYTES 16
@@ -18,25 +21,22 @@
 #define BACKTRACER_SKIPPED_FRAMES 6
 
 /*
- * The one thing that the handler finds by itself: the sampler of its thread.
- * Initial-exec, so that reading it calls nothing; only a pointer, since the
- * loader has little room of this kind for libraries loaded late.
+ * Initial-exec, so that reading them calls nothing; only these, since the loader
+ * has little room of this kind for libraries loaded late.
  */
-static __thread struct sampler *own_sampler
+static __thread uint32_t own_thread_id
+	__attribute__((tls_model("initial-exec")));
+/* For a custom backtracer, which passes no context on. */
+static __thread struct sampler *current_sampler
 	__attribute__((tls_model("initial-exec")));
 
+struct sampler_slot sampler_slots[SAMPLERS_MAX];
+_Atomic int sampler_slot_end;
 _Atomic uint64_t sampler_foreign_count;
 
-struct sampler *sampler_own(void)
+void sampler_forget_thread(void)
 {
-	return own_sampler;
-}
-
-void sampler_set_own(struct sampler *sampler)
-{
-	/* The handler runs on this thread: it sees the old or the new one. */
-	*(struct sampler *volatile *)&own_sampler = sampler;
-	atomic_signal_fence(memory_order_seq_cst);
+	own_thread_id = 0;
 }
 
 static void count(_Atomic uint64_t *counter)
@@ -97,7 +97,8 @@ static void show_lua(struct sampler *sampler, const struct guest_frame *guest)
 
 	if (!sampler->symbols)
 		return;
-	switch (lua_symbols_find(sampler->symbols, guest->prototype, &known)) {
+	switch (lua_symbols_find(sampler->symbols, guest->vm, guest->prototype,
+	                         &known)) {
 	case SYMBOL_KNOWN:
 		break;
 	case SYMBOL_TABLE_FULL:
@@ -149,11 +150,11 @@ static void show_guest(void *context, const struct guest_frame *guest)
 	}
 }
 
-/* The function handed to a custom backtracer, which passes no context on. */
+/* The function handed to a custom backtracer. */
 static void *show_backtraced(int frame_number, void *address)
 {
 	struct frame frame = {.kind = FRAME_HOST, .value = (uint64_t)address};
-	struct sampler *sampler = own_sampler;
+	struct sampler *sampler = current_sampler;
 
 	if (frame_number > BACKTRACER_SKIPPED_FRAMES)
 		append(&sampler->list, &frame, frame.value);
@@ -251,8 +252,10 @@ static bool push_sample(struct sampler *sampler, const struct walk_facts *facts,
 	if (state == STATE_TRACE) {
 		trace_number = facts->trace_number ? facts->trace_number
 		                                   : (uint32_t)facts->vmstate;
-		if (lua_symbols_find_trace(sampler->symbols, trace_number,
-		                           &trace_symbol) == SYMBOL_RING_FULL)
+		if (lua_symbols_find_trace(
+			    sampler->symbols,
+			    facts->vm ? facts->vm : sampler->options.vm,
+			    trace_number, &trace_symbol) == SYMBOL_RING_FULL)
 			return false;
 	}
 	sample = ring_reserve(&sampler->ring, sizeof(*sample) + frame_bytes);
@@ -304,8 +307,10 @@ static void take_sample(struct sampler *sampler, const ucontext_t *context)
 	walk_stack(&sampler->walk, sampler->options.vm, context, &visitor,
 	           sampler, &facts);
 	if (sampler->options.backtracer &&
-	    sampler->options.mode == LUAM_SYSPROF_CALLGRAPH)
+	    sampler->options.mode == LUAM_SYSPROF_CALLGRAPH) {
+		current_sampler = sampler;
 		sampler->options.backtracer(show_backtraced);
+	}
 	state = state_of(list, &facts);
 	frame_count = finish_frames(sampler);
 	if (sampler->symbols &&
@@ -325,29 +330,62 @@ static void handle_own(struct sampler *sampler, const ucontext_t *context)
 		count(&sampler->lost[LOST_FAULTS_BLOCKED]);
 		return;
 	}
+	if (!load_faults_caught()) {
+		count(&sampler->lost[LOST_FAULTS_REPLACED]);
+		return;
+	}
 	take_sample(sampler, context);
 }
 
-void sampler_handle_signal(int signal, siginfo_t *info, void *context)
+static void offer_signal(struct sampler *sampler, const siginfo_t *info,
+                         const ucontext_t *context)
 {
-	struct sampler *sampler = own_sampler;
-	int saved_errno = errno;
-
-	(void)signal;
-	if (!sampler) {
-		atomic_fetch_add_explicit(&sampler_foreign_count, 1,
-		                          memory_order_relaxed);
-		return;
-	}
 	if (atomic_exchange(&sampler->in_handler, true)) {
 		count(&sampler->lost[LOST_NESTED]);
 		return;
 	}
-	/* disabled is read behind the store above: sampler_close() sets it
-	 * first and then waits for in_handler. */
 	if (!atomic_load(&sampler->disabled) &&
 	    sample_clock_sent(sampler->options.clock, info))
 		handle_own(sampler, context);
 	atomic_store(&sampler->in_handler, false);
+}
+
+/* Offers the signal to each sampler of the thread; false: it has none. */
+static bool offer_to_slots(uint32_t thread_id, const siginfo_t *info,
+                           const ucontext_t *context)
+{
+	int end = atomic_load_explicit(&sampler_slot_end, memory_order_acquire);
+	bool found = false;
+
+	for (int i = 0; i < end; i++) {
+		struct sampler_slot *slot = &sampler_slots[i];
+		struct sampler *sampler;
+
+		if (atomic_load_explicit(&slot->thread_id,
+		                         memory_order_relaxed) != thread_id)
+			continue;
+		/* In this order: sampler_detach() takes the sampler away and
+		 * then waits for the users. */
+		atomic_fetch_add(&slot->user_count, 1);
+		sampler = atomic_load(&slot->sampler);
+		if (sampler && sampler->thread_id == thread_id) {
+			found = true;
+			offer_signal(sampler, info, context);
+		}
+		atomic_fetch_sub(&slot->user_count, 1);
+	}
+	return found;
+}
+
+void sampler_handle_signal(int signal, siginfo_t *info, void *context)
+{
+	int saved_errno = errno;
+
+	(void)signal;
+	if (!own_thread_id)
+		own_thread_id = (uint32_t)gettid();
+	if (!offer_to_slots(own_thread_id, info, context))
+		atomic_fetch_add_explicit(&sampler_foreign_count, 1,
+		                          memory_order_relaxed);
 	errno = saved_errno;
 }

@@ -3,8 +3,8 @@
  * Sampler: everything that the signal handler needs for one thread, and the
  * handler itself.
  *
- * The thread that is sampled owns a sampler: only its handler writes to it.
- * Other threads read the ring and the counters. All memory is mapped by
+ * Only the handler of the thread that is sampled writes to a sampler. Other
+ * threads read the ring and the counters. All memory is mapped by
  * sampler_open(); the handler allocates nothing.
  */
 #ifndef LIB_SAMPLER_SIG_H
@@ -26,7 +26,9 @@ struct sampler; /* opaque: sampler_sig.c */
 
 struct sampler_options {
 	uint8_t mode;                       /* LUAM_SYSPROF_* */
-	const struct vm *vm;                /* the VM that runs on the thread */
+	uint32_t thread_id;                 /* 0: the calling thread */
+	size_t ring_bytes;                  /* 0: SAMPLER_RING_BYTES */
+	const struct vm *vm;                /* the VM to expect on the thread */
 	const struct sample_clock *clock;   /* whose signals count */
 	luam_Sysprof_backtracer backtracer; /* NULL: the built-in unwinder */
 	struct address_arena *arena; /* addresses for perf; NULL: perf is off */
@@ -35,7 +37,15 @@ struct sampler_options {
 	 * and MARKER_COUNT of them. */
 	uint64_t fast_address;
 	uint64_t marker_address;
+	/* Lua symbol ids are handed out from here: samplers whose samples get
+	 * into one dump share it. NULL: the sampler's own. */
+	_Atomic uint32_t *last_symbol_id;
 };
+
+/* Half a second of 10 kHz with deep stacks; the writer wakes far earlier. */
+#define SAMPLER_RING_BYTES (4u << 20)
+/* Samplers in a process at a time. */
+#define SAMPLERS_MAX 1024
 
 /* What a sampler has counted so far. */
 struct sampler_counters {
@@ -46,25 +56,42 @@ struct sampler_counters {
 	                                     * marker: not whole */
 };
 
-/* For the calling thread. The structures that options points to must outlive
- * the sampler. NULL with the reason in *error. */
+/* The structures that options points to must outlive the sampler. NULL with the
+ * reason in *error. */
 struct sampler *sampler_open(const struct sampler_options *options,
                              struct error *error);
 
-/* From now on signals of the calling thread are its samples; NULL ends it.
- * When it returns no handler of this thread is using the sampler. */
-void sampler_attach(struct sampler *sampler);
+/* From now on signals of its thread are its samples. -1: there are SAMPLERS_MAX
+ * already. */
+int sampler_attach(struct sampler *sampler);
+
+/* When it returns no handler is using the sampler. Any thread. */
+void sampler_detach(struct sampler *sampler);
+
+/* In the child of a fork: no sampler gets a signal any more. */
+void sampler_detach_all(void);
 
 /* Stops recording at once, from any thread (the stream has ended, …). */
 void sampler_disable(struct sampler *sampler);
 
+/* Any thread; detaches it first. */
 void sampler_close(struct sampler *sampler);
+
+/* What the sampler keeps mapped, as far as it was touched at most. */
+size_t sampler_held_bytes(const struct sampler *sampler);
+
+uint32_t sampler_thread_id(const struct sampler *sampler);
 
 /* Ring to drain: consumer side for the writer thread. NULL in mode D. */
 struct ring *sampler_ring(struct sampler *sampler);
 
+/* LOST_FOREIGN_THREAD is that of the process so far. */
 void sampler_read_counters(const struct sampler *sampler,
                            struct sampler_counters *counters);
+
+/* Signals that met no sampler on their thread, in the process so far: the process
+ * timer does not care which thread it interrupts. */
+uint64_t sampler_foreign_signals(void);
 
 /* The SIGPROF handler. Install with SA_SIGINFO | SA_RESTART | SA_ONSTACK.
  * Async-signal-safe; leaves errno alone. */

@@ -33,6 +33,8 @@ struct frame_list {
 struct sampler {
 	struct sampler_options options;
 	uint32_t thread_id;
+	int slot; /* in sampler_slots, -1: not attached */
+	_Atomic uint32_t own_last_symbol_id;
 	/* Set from any thread, seen by the next handler. */
 	_Atomic bool disabled;
 	_Atomic bool in_handler;
@@ -52,9 +54,21 @@ struct sampler {
 	struct beacon_chain *beacon; /* NULL: perf is off */
 };
 
-/* The sampler of the calling thread, NULL if there is none. */
-struct sampler *sampler_own(void);
-void sampler_set_own(struct sampler *sampler);
+/*
+ * Where the handler finds the samplers of its thread. A slot is never freed, so
+ * the count of its users can be trusted even while the sampler goes.
+ */
+struct sampler_slot {
+	_Atomic uint32_t thread_id; /* 0: free */
+	_Atomic uint32_t user_count;
+	struct sampler *_Atomic sampler;
+};
+
+extern struct sampler_slot sampler_slots[SAMPLERS_MAX];
+extern _Atomic int sampler_slot_end; /* behind the last one that was used */
+
+/* In the child of a fork: the thread has another id. */
+void sampler_forget_thread(void);
 
 /* Signals on threads without a sampler: the process timer does not care which
  * thread it interrupts. Since the last sampler_open(). */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Session: the one profile of a process and the order in which its parts come
- * and go. Ordinary code on any thread; the lock is held for a few loads and
- * stores only, so fork(2) and the callbacks of the host never wait for I/O.
+ * Session: the profiles of a process and the order in which their parts come and
+ * go. Ordinary code on any thread; the lock is held for a few loads and stores
+ * only, so fork(2) and the callbacks of the host never wait for I/O.
  */
 #include "session.h"
 
@@ -17,7 +17,6 @@
 
 #include <lauxlib.h>
 
-#include "load_sig.h"
 #include "perf_names.h"
 #include "traces.h"
 #include "host/unwind_table.h"
@@ -29,7 +28,6 @@
 #define PERF_RANGE_BYTES 16 /* of a library function, of a marker */
 
 enum session_state {
-	SESSION_IDLE,
 	SESSION_STARTING,
 	SESSION_RUNNING,
 	SESSION_STOPPING,
@@ -37,32 +35,39 @@ enum session_state {
 
 /* What the handler and the writer use stays in place from start to stop. */
 struct session {
+	struct session *next;
+	enum session_state state; /* guarded by the lock, as next is */
+	/* What names the VM: its registry. Nothing needs to be known of the
+	 * VM's layout to ask for it. */
+	const void *registry;
 	struct session_options options;
 	uint64_t serial; /* tells it from earlier ones */
 	struct vm vm;
 	struct fast_names fast_names;
 	uint64_t fast_address;   /* as in struct sampler_options */
 	uint64_t marker_address; /* as in struct sampler_options */
-	bool clock_open;
-	struct sample_clock clock;
-	struct sampler *sampler;
+	struct sampled_threads *threads;
 	struct writer *writer; /* NULL in mode D */
 	struct traces *traces; /* NULL: perf is off */
 	bool handler_installed;
-	struct sigaction previous_action;
+	bool owns_perf; /* its is the session that perf is told about */
 };
 
 /* The one static state of the library outside the handler: there is one
  * SIGPROF and one /tmp/perf-<pid>.map in a process. */
 static struct {
 	pthread_mutex_t lock; /* guards all but the names for perf */
-	enum session_state state;
-	struct session *session; /* RUNNING and STOPPING */
-	uint64_t serial;         /* of the last session */
+	struct session *sessions;
+	uint64_t serial; /* of the last session */
 	struct session_report last;
 
+	/* The SIGPROF action is ours as long as a session needs it. */
+	unsigned int handler_count;
+	struct sigaction previous_action;
+
 	/* Names for perf outlive a session, since perf reads them when the
-	 * report runs. They belong to whoever made the state STARTING. */
+	 * report runs. They belong to the session that owns perf. */
+	bool perf_owned;
 	bool arena_open;
 	struct address_arena arena;
 	struct perf_names *names; /* NULL: perf was never on */
@@ -70,11 +75,44 @@ static struct {
 	uint64_t orphan_serial;
 } profile = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void set_state(enum session_state state, struct session *session)
+static const void *registry_of(lua_State *L)
+{
+	return L ? lua_topointer(L, LUA_REGISTRYINDEX) : NULL;
+}
+
+/* With the lock held, as the next ones. */
+static struct session *find_session(const void *registry)
+{
+	struct session *session = profile.sessions;
+
+	while (session && session->registry != registry)
+		session = session->next;
+	return session;
+}
+
+static void remove_session(struct session *session)
+{
+	struct session **link = &profile.sessions;
+
+	while (*link && *link != session)
+		link = &(*link)->next;
+	if (*link)
+		*link = session->next;
+}
+
+static void forget_session(struct session *session)
 {
 	pthread_mutex_lock(&profile.lock);
-	profile.state = state;
-	profile.session = session;
+	remove_session(session);
+	if (session->owns_perf)
+		profile.perf_owned = false;
+	pthread_mutex_unlock(&profile.lock);
+}
+
+static void set_state(struct session *session, enum session_state state)
+{
+	pthread_mutex_lock(&profile.lock);
+	session->state = state;
 	pthread_mutex_unlock(&profile.lock);
 }
 
@@ -130,7 +168,7 @@ static void set_handler_mask(sigset_t *mask)
 		sigdelset(mask, faults[i]);
 }
 
-static int install_handler(struct session *session, struct error *error)
+static int set_handler(struct error *error)
 {
 	struct sigaction action = {
 		.sa_sigaction = sampler_handle_signal,
@@ -138,13 +176,27 @@ static int install_handler(struct session *session, struct error *error)
 	};
 
 	set_handler_mask(&action.sa_mask);
-	if (sigaction(SAMPLE_CLOCK_SIGNAL, &action, &session->previous_action) <
+	if (sigaction(SAMPLE_CLOCK_SIGNAL, &action, &profile.previous_action) <
 	    0)
 		return error_set(error, PROFILE_ERRIO, errno,
 		                 "SIGPROF cannot be handled: %s",
 		                 strerror(errno));
-	session->handler_installed = true;
 	return 0;
+}
+
+static int install_handler(struct session *session, struct error *error)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&profile.lock);
+	if (profile.handler_count == 0)
+		result = set_handler(error);
+	if (result == 0) {
+		profile.handler_count++;
+		session->handler_installed = true;
+	}
+	pthread_mutex_unlock(&profile.lock);
+	return result;
 }
 
 /*
@@ -153,19 +205,27 @@ static int install_handler(struct session *session, struct error *error)
  * whose action is the default one: to ignore a signal discards those (POSIX).
  * A handler that somebody else has put over ours is left alone.
  */
-static void restore_handler(struct session *session)
+static void restore_handler(void)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	struct sigaction current;
 
-	if (!session->handler_installed)
-		return;
-	session->handler_installed = false;
 	if (sigaction(SAMPLE_CLOCK_SIGNAL, NULL, &current) < 0 ||
 	    !is_our_action(&current))
 		return;
 	sigaction(SAMPLE_CLOCK_SIGNAL, &ignore, NULL);
-	sigaction(SAMPLE_CLOCK_SIGNAL, &session->previous_action, NULL);
+	sigaction(SAMPLE_CLOCK_SIGNAL, &profile.previous_action, NULL);
+}
+
+static void release_handler(struct session *session)
+{
+	if (!session->handler_installed)
+		return;
+	session->handler_installed = false;
+	pthread_mutex_lock(&profile.lock);
+	if (--profile.handler_count == 0)
+		restore_handler();
+	pthread_mutex_unlock(&profile.lock);
 }
 
 /* ---- what needs the Lua API ----------------------------------------------- */
@@ -185,14 +245,16 @@ static void drop_orphan(void);
 /* The session with this serial number, now STOPPING, or NULL. */
 static struct session *take_session(uint64_t serial)
 {
-	struct session *session = NULL;
+	struct session *session;
 
 	pthread_mutex_lock(&profile.lock);
-	if (profile.state == SESSION_RUNNING &&
-	    profile.session->serial == serial) {
-		session = profile.session;
-		profile.state = SESSION_STOPPING;
-	}
+	for (session = profile.sessions; session; session = session->next)
+		if (session->serial == serial)
+			break;
+	if (session && session->state == SESSION_RUNNING)
+		session->state = SESSION_STOPPING;
+	else
+		session = NULL;
 	pthread_mutex_unlock(&profile.lock);
 	return session;
 }
@@ -333,11 +395,29 @@ static int open_perf_names(const struct session_options *options,
 	return profile.names ? 0 : -1;
 }
 
+static int own_perf(struct session *session, struct error *error)
+{
+	bool owned;
+
+	pthread_mutex_lock(&profile.lock);
+	owned = profile.perf_owned;
+	profile.perf_owned = true;
+	session->owns_perf = !owned;
+	pthread_mutex_unlock(&profile.lock);
+	if (!owned)
+		return 0;
+	return error_set(error, PROFILE_ERRUSE, EBUSY,
+	                 "perf is told of another profile in this process; one "
+	                 "at a time can have perf, or one with scope "
+	                 "\"process\"");
+}
+
 static int reserve_perf_ranges(struct session *session, struct error *error)
 {
 	if (!session->options.perf)
 		return 0;
-	if (open_perf_names(&session->options, error) < 0)
+	if (own_perf(session, error) < 0 ||
+	    open_perf_names(&session->options, error) < 0)
 		return -1;
 	session->fast_address = address_arena_reserve(
 		&profile.arena, FAST_FUNCTIONS_MAX * PERF_RANGE_BYTES);
@@ -407,21 +487,47 @@ static void unwatch_traces(struct session *session, lua_State *L)
 
 /* ---- the parts ------------------------------------------------------------ */
 
-static int open_sampler(struct session *session, struct error *error)
+static int open_threads(struct session *session, struct error *error)
 {
 	const struct session_options *options = &session->options;
-	struct sampler_options sampler_options = {
-		.mode = options->mode,
-		.vm = &session->vm,
-		.clock = &session->clock,
-		.backtracer = options->backtracer,
-		.arena = options->perf ? &profile.arena : NULL,
-		.fast_address = session->fast_address,
-		.marker_address = session->marker_address,
+	struct sampled_threads_options threads_options = {
+		.all_threads = options->process,
+		.first_clock = options->first_clock,
+		.interval_ns = options->interval_ns,
+		.sampler =
+			{
+				.mode = options->mode,
+				.vm = &session->vm,
+				.backtracer = options->backtracer,
+				.arena = options->perf ? &profile.arena : NULL,
+				.fast_address = session->fast_address,
+				.marker_address = session->marker_address,
+			},
 	};
 
-	session->sampler = sampler_open(&sampler_options, error);
-	return session->sampler ? 0 : -1;
+	session->threads = sampled_threads_open(&threads_options, error);
+	return session->threads ? 0 : -1;
+}
+
+static void refresh_threads(void *context)
+{
+	sampled_threads_refresh(context);
+}
+
+static struct sampler *thread_at(void *context, size_t index)
+{
+	return sampled_threads_at(context, index);
+}
+
+static void read_thread_counters(void *context,
+                                 struct sampler_counters *counters)
+{
+	sampled_threads_read_counters(context, counters);
+}
+
+static void disable_threads(void *context)
+{
+	sampled_threads_disable(context);
 }
 
 /* Without a writer nobody decodes what the opening of the VM left out. */
@@ -436,10 +542,18 @@ static int open_writer(struct session *session, struct error *error)
 {
 	const struct session_options *options = &session->options;
 	struct writer_options writer_options = {
-		.sampler = session->sampler,
+		.sources =
+			{
+				.context = session->threads,
+				.refresh = refresh_threads,
+				.at = thread_at,
+				.read_counters = read_thread_counters,
+				.disable = disable_threads,
+			},
 		.mode = options->mode,
 		.interval_ns = options->interval_ns,
-		.clock_name = sample_clock_name(&session->clock),
+		.clock_name = sample_clock_name(
+			sampled_threads_clock(session->threads)),
 		.vm_description = session->vm.description,
 		.fast_names = &session->fast_names,
 		.path = options->path,
@@ -462,20 +576,15 @@ static int open_writer(struct session *session, struct error *error)
 /* Stops the signals, then everything that they lead to. */
 static void stop_sampling(struct session *session)
 {
-	if (session->sampler)
-		sampler_disable(session->sampler);
-	if (session->clock_open) {
-		sample_clock_stop(&session->clock);
-		sample_clock_close(&session->clock);
-	}
-	session->clock_open = false;
-	restore_handler(session);
+	if (session->threads)
+		sampled_threads_stop(session->threads);
+	release_handler(session);
 }
 
 static void free_session(struct session *session)
 {
-	if (session->sampler)
-		sampler_close(session->sampler);
+	if (session->threads)
+		sampled_threads_close(session->threads);
 	free(session);
 }
 
@@ -496,12 +605,7 @@ static int open_parts(struct session *session, lua_State *L,
 	    complete_tables(session, error) < 0 ||
 	    reserve_perf_ranges(session, error) < 0)
 		return -1;
-	if (sample_clock_open(&session->clock, session->options.first_clock,
-	                      (pid_t)syscall(SYS_gettid),
-	                      session->options.interval_ns, error) < 0)
-		return -1;
-	session->clock_open = true;
-	if (open_sampler(session, error) < 0 ||
+	if (open_threads(session, error) < 0 ||
 	    open_writer(session, error) < 0 ||
 	    watch_traces(session, L, error) < 0)
 		return -1;
@@ -515,8 +619,8 @@ static void discard_session(struct session *session, lua_State *L)
 	if (session->writer)
 		writer_close(session->writer, NULL);
 	drop_guard_protected(L);
+	forget_session(session);
 	free_session(session);
-	set_state(SESSION_IDLE, NULL);
 }
 
 static int refuse_second(struct error *error)
@@ -525,51 +629,92 @@ static int refuse_second(struct error *error)
 	                 "profiler is running already");
 }
 
-/* Makes the state STARTING, or refuses. The counters start again in any case.
- */
-static int claim_profile(uint64_t *serial)
+/* With the lock held. */
+static bool is_in_the_way(const struct session *other, const void *registry,
+                          bool process)
 {
-	bool idle;
+	return other->registry == registry || other->options.process || process;
+}
+
+static struct session *find_in_the_way(const void *registry, bool process)
+{
+	struct session *session = profile.sessions;
+
+	while (session && !is_in_the_way(session, registry, process))
+		session = session->next;
+	return session;
+}
+
+/* A callback of the host runs on it: it would wait for itself. */
+static bool is_writer_thread(void)
+{
+	const struct session *session = profile.sessions;
+
+	while (session &&
+	       !(session->writer && writer_is_current_thread(session->writer)))
+		session = session->next;
+	return session != NULL;
+}
+
+/* Enters the session as STARTING, or refuses. The counters start again in any
+ * case. */
+static int claim_start(struct session *session)
+{
+	bool refused;
 
 	pthread_mutex_lock(&profile.lock);
-	idle = profile.state == SESSION_IDLE;
-	if (idle) {
-		profile.state = SESSION_STARTING;
+	refused = find_in_the_way(session->registry,
+	                          session->options.process) != NULL ||
+	          is_writer_thread();
+	if (!refused) {
 		profile.last = (struct session_report){0};
-		*serial = ++profile.serial;
+		session->serial = ++profile.serial;
+		session->next = profile.sessions;
+		profile.sessions = session;
 	}
 	pthread_mutex_unlock(&profile.lock);
-	return idle ? 0 : -1;
+	return refused ? -1 : 0;
 }
 
 static void watch_forks(void);
+
+static struct session *new_session(lua_State *L,
+                                   const struct session_options *options,
+                                   struct error *error)
+{
+	struct session *session = calloc(1, sizeof(*session));
+
+	if (!session) {
+		error_set(error, PROFILE_ERRMEM, ENOMEM,
+		          "no memory for a profile");
+		return NULL;
+	}
+	session->options = *options;
+	session->registry = registry_of(L);
+	if (claim_start(session) == 0)
+		return session;
+	free(session);
+	refuse_second(error);
+	return NULL;
+}
 
 int session_start(lua_State *L, const struct session_options *options,
                   struct error *error)
 {
 	static pthread_once_t forks_watched = PTHREAD_ONCE_INIT;
 	struct session *session;
-	uint64_t serial;
 
 	pthread_once(&forks_watched, watch_forks);
-	if (claim_profile(&serial) < 0)
-		return refuse_second(error);
-	session = calloc(1, sizeof(*session));
-	if (!session) {
-		set_state(SESSION_IDLE, NULL);
-		return error_set(error, PROFILE_ERRMEM, ENOMEM,
-		                 "no memory for a profile");
-	}
-	session->options = *options;
-	session->serial = serial;
+	session = new_session(L, options, error);
+	if (!session)
+		return -1;
 	if (open_parts(session, L, error) < 0) {
 		discard_session(session, L);
 		return -1;
 	}
-	sampler_attach(session->sampler);
-	set_state(SESSION_RUNNING, session);
-	if (sample_clock_start(&session->clock, error) < 0) {
-		set_state(SESSION_STARTING, NULL);
+	set_state(session, SESSION_RUNNING);
+	if (sampled_threads_start(session->threads, error) < 0) {
+		set_state(session, SESSION_STARTING);
 		discard_session(session, L);
 		return -1;
 	}
@@ -582,8 +727,10 @@ static void read_report(const struct session *session,
                         struct session_report *report)
 {
 	report->interval_ns = session->options.interval_ns;
-	report->clock = sample_clock_name(&session->clock);
-	sampler_read_counters(session->sampler, &report->counters);
+	report->clock =
+		sample_clock_name(sampled_threads_clock(session->threads));
+	sampled_threads_read_counters(session->threads, &report->counters);
+	sampled_threads_read_facts(session->threads, &report->threads);
 }
 
 /* Does the host's part of the end, once. The profile has ended by then. */
@@ -631,37 +778,47 @@ static int end_session(struct session *session, struct error *error)
 
 	pthread_mutex_lock(&profile.lock);
 	profile.last = report;
-	profile.session = NULL;
 	pthread_mutex_unlock(&profile.lock);
+	forget_session(session);
 	free_session(session);
-	set_state(SESSION_IDLE, NULL);
 	return call_on_stop(&options, result, error);
+}
+
+/* The session that L's VM is in: its own, or that of the process. With the lock
+ * held. */
+static struct session *session_of(lua_State *L)
+{
+	struct session *session = find_session(registry_of(L));
+
+	if (session || !profile.sessions)
+		return session;
+	return profile.sessions->options.process ? profile.sessions : NULL;
 }
 
 /* Makes the state STOPPING and hands out the session, or refuses. */
 static struct session *claim_end(lua_State *L, struct error *error)
 {
-	struct session *session;
+	struct session *session = session_of(L);
 
-	if (profile.state != SESSION_RUNNING) {
+	if (!profile.sessions ||
+	    (session && session->state != SESSION_RUNNING)) {
 		error_set(error, PROFILE_ERRRUN, EINVAL,
 		          "profiler is not running");
 		return NULL;
 	}
-	session = profile.session;
-	if (session->writer && writer_is_current_thread(session->writer)) {
+	if (is_writer_thread()) {
 		error_set(error, PROFILE_ERRUSE, EDEADLK,
 		          "the writer callback cannot stop the profile; set "
 		          "*data to NULL to end the stream");
 		return NULL;
 	}
-	if (!vm_owns(&session->vm, L)) {
+	if (!session) {
 		error_set(error, PROFILE_ERRUSE, EINVAL,
 		          "the profile that is running was started in another "
 		          "Lua VM; stop it there");
 		return NULL;
 	}
-	profile.state = SESSION_STOPPING;
+	session->state = SESSION_STOPPING;
 	return session;
 }
 
@@ -686,18 +843,40 @@ bool session_is_running(void)
 	bool running;
 
 	pthread_mutex_lock(&profile.lock);
-	running = profile.state != SESSION_IDLE;
+	running = profile.sessions != NULL;
 	pthread_mutex_unlock(&profile.lock);
 	return running;
 }
 
-void session_read_report(struct session_report *report)
+bool session_is_in_the_way(lua_State *L)
 {
+	bool found;
+
 	pthread_mutex_lock(&profile.lock);
+	found = find_in_the_way(registry_of(L), false) != NULL ||
+	        (profile.sessions && (!L || is_writer_thread()));
+	pthread_mutex_unlock(&profile.lock);
+	return found;
+}
+
+/* Threads and writer of a session that is being started are not complete. */
+static bool has_report(const struct session *session)
+{
+	return session->state != SESSION_STARTING;
+}
+
+void session_read_report(lua_State *L, struct session_report *report)
+{
+	const struct session *session;
+
+	pthread_mutex_lock(&profile.lock);
+	session = session_of(L);
+	if (!session)
+		session = profile.sessions;
 	*report = profile.last;
-	report->running = profile.state != SESSION_IDLE;
-	if (profile.session)
-		read_report(profile.session, report);
+	report->running = session != NULL;
+	if (session && has_report(session))
+		read_report(session, report);
 	pthread_mutex_unlock(&profile.lock);
 }
 
@@ -709,7 +888,7 @@ int session_check_available(lua_State *L, struct error *error)
 
 	if (open_vm_protected(L, &request) < 0)
 		return -1;
-	if (session_is_running())
+	if (session_is_in_the_way(L))
 		return 0;
 	if (check_signal_is_free(error) < 0 ||
 	    sample_clock_open(&clock, SAMPLE_CLOCK_PERF,
@@ -741,25 +920,27 @@ static void unlock_in_parent(void)
  * its traces, by files of its own. */
 static void forget_in_child(void)
 {
-	struct session *session = profile.session;
+	struct session *session;
 
-	if (session) {
-		sampler_attach(NULL);
-		load_faults_release();
-		sample_clock_abandon(&session->clock);
-		restore_handler(session);
+	sampler_detach_all();
+	for (session = profile.sessions; session; session = session->next) {
+		if (session->threads)
+			sampled_threads_abandon(session->threads);
 		if (session->writer)
 			writer_abandon(session->writer);
+		if (session->owns_perf) {
+			profile.orphan = session->traces;
+			profile.orphan_serial = session->serial;
+		}
 	}
+	if (profile.handler_count > 0)
+		restore_handler();
 	unwind_tables_after_fork();
 	if (profile.names)
 		perf_names_in_child(profile.names);
-	if (session) {
-		profile.orphan = session->traces;
-		profile.orphan_serial = session->serial;
-	}
-	profile.session = NULL;
-	profile.state = SESSION_IDLE;
+	profile.handler_count = 0;
+	profile.perf_owned = false;
+	profile.sessions = NULL;
 	profile.last = (struct session_report){0};
 	pthread_mutex_init(&profile.lock, NULL);
 }
@@ -774,19 +955,27 @@ static void watch_forks(void)
  * may still run Lua, so nothing is freed; and the host's buffer and callback
  * may have gone with main(), so they are not used.
  */
+static void end_one_at_exit(struct session *session)
+{
+	stop_sampling(session);
+	if (session->writer && !session->options.writer)
+		writer_close(session->writer, NULL);
+}
+
 __attribute__((destructor)) static void end_at_exit(void)
 {
 	struct session *session;
 
-	if (pthread_mutex_trylock(&profile.lock) != 0)
-		return;
-	session = profile.state == SESSION_RUNNING ? profile.session : NULL;
-	if (session)
-		profile.state = SESSION_STOPPING;
-	pthread_mutex_unlock(&profile.lock);
-	if (!session)
-		return;
-	stop_sampling(session);
-	if (session->writer && !session->options.writer)
-		writer_close(session->writer, NULL);
+	do {
+		if (pthread_mutex_trylock(&profile.lock) != 0)
+			return;
+		session = profile.sessions;
+		while (session && session->state != SESSION_RUNNING)
+			session = session->next;
+		if (session)
+			session->state = SESSION_STOPPING;
+		pthread_mutex_unlock(&profile.lock);
+		if (session)
+			end_one_at_exit(session);
+	} while (session);
 }

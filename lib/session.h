@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Session: one profile, from start to stop. There is one at most in a process;
- * it owns the sampler, its clock and its writer, and the SIGPROF action.
+ * Session: one profile, from start to stop. It is of one VM, of which there is one
+ * at most, or of the whole process, and then the only one. It owns the sampled
+ * threads and the writer; all of them share the SIGPROF action.
  *
  * Called from ordinary code on any thread, never from the signal handler. No
  * lock is held while a callback of the host runs, so callbacks may call in
@@ -20,10 +21,12 @@
 #include "error.h"
 #include "lmisclib.h"
 #include "perf_names.h"
+#include "sampled_threads.h"
 #include "sampler_sig.h"
 
 struct session_options {
 	uint8_t mode;                       /* LUAM_SYSPROF_* */
+	bool process;                       /* all threads and VMs */
 	enum perf_names_kind perf;          /* names and stacks for perf too */
 	const char *perf_dir;               /* of the jitdump, NULL: /tmp */
 	uint64_t interval_ns;               /* CPU time between two samples */
@@ -45,18 +48,26 @@ struct session_report {
 	uint64_t interval_ns; /* 0: no profile was started yet */
 	const char *clock;    /* sample_clock_name(), NULL: as above */
 	struct sampler_counters counters;
+	struct sampled_threads_facts threads;
 };
 
-/* Samples the calling thread, on which the VM of L runs. Changes nothing of a
- * profile that runs already. 0, or -1 with the reason in *error. */
+/* Samples the calling thread, on which the VM of L runs, or all threads. Changes
+ * nothing of a profile that runs already. 0, or -1 with the reason in *error. */
 int session_start(lua_State *L, const struct session_options *options,
                   struct error *error);
 
 /* The profile has ended when this returns 0, or -1 with PROFILE_ERRIO. */
 int session_stop(lua_State *L, struct error *error);
 
+/* Any profile in this process. */
 bool session_is_running(void);
-void session_read_report(struct session_report *report);
+
+/* Is there one that a start for the VM of L would be refused for? */
+bool session_is_in_the_way(lua_State *L);
+
+/* Of the profile that L's VM is in; else, and for NULL, of the newest one, or the
+ * one that ended last. */
+void session_read_report(lua_State *L, struct session_report *report);
 
 /* Could a profile be started here? 0, or -1 with the reason in *error. */
 int session_check_available(lua_State *L, struct error *error);

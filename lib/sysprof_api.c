@@ -184,7 +184,7 @@ static int check_interval(uint64_t interval_ms, struct error *error)
 static int check_options(lua_State *L, const struct session_options *options,
                          uint64_t interval_ms, struct error *error)
 {
-	if (session_is_running())
+	if (session_is_in_the_way(L))
 		return error_set(error, PROFILE_ERRRUN, EINVAL,
 		                 "profiler is running already");
 	if (options->mode > LUAM_SYSPROF_CALLGRAPH)
@@ -243,7 +243,7 @@ int luaM_sysprof_report(struct luam_Sysprof_Counters *counters)
 		          "the counters must not be NULL");
 		return fail(&error);
 	}
-	session_read_report(&report);
+	session_read_report(NULL, &report);
 	*counters = (struct luam_Sysprof_Counters){
 		.vmst_interp = by_state[STATE_INTERP],
 		.vmst_lfunc = by_state[STATE_LFUNC],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Writer: drains the ring of one sampler into the stream, on a thread of its
+ * Writer: drains the rings of samplers into the stream, on a thread of its
  * own. Everything but writer_open(), writer_close() and writer_abandon() runs
  * on that thread, which sleeps between two looks at the ring: the handler
  * cannot wake it.
@@ -26,12 +26,14 @@
 #include "stream/frame_name.h"
 #include "stream/sysprof_write.h"
 
-#define FILE_BUFFER_BYTES (256u << 10)
-#define FLUSH_INTERVAL_NS UINT64_C(500000000)
-#define SLEEP_NS_MIN      UINT64_C(1000000)
-#define SLEEP_NS_MAX      UINT64_C(100000000)
-#define RANGE_BYTES       16 /* of a library function, of a marker */
-#define NAME_BYTES        256
+#define FILE_BUFFER_BYTES   (256u << 10)
+#define FLUSH_INTERVAL_NS   UINT64_C(500000000)
+#define SLEEP_NS_MIN        UINT64_C(1000000)
+#define SLEEP_NS_MAX        UINT64_C(100000000)
+#define REFRESH_INTERVAL_NS UINT64_C(50000000) /* of the sources */
+#define RANGE_BYTES         16 /* of a library function, of a marker */
+#define NAME_BYTES          256
+#define FILL_WHOLE          1024 /* a ring without room */
 
 /* How often the loaded objects are looked at: more often if a sample met code
  * without unwind rules, less often where a look takes long. */
@@ -83,6 +85,7 @@ struct writer {
 	size_t lua_symbol_capacity;
 	uint64_t lost[LOST_COUNT]; /* as last written */
 	uint64_t flushed_ns;
+	uint64_t refreshed_ns; /* the sources, last */
 	bool rule_missing;     /* a sample met code without unwind rules */
 	uint64_t looked_ns;    /* at the loaded objects, last; 0: never */
 	uint64_t look_cost_ns; /* of that look */
@@ -98,6 +101,51 @@ static uint64_t clock_ns(clockid_t clock)
 
 	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- where samples come from ---------------------------------------------- */
+
+static struct sampler *source_at(const struct writer *writer, size_t index)
+{
+	const struct sample_sources *sources = &writer->options.sources;
+
+	if (sources->at)
+		return sources->at(sources->context, index);
+	return index == 0 ? writer->options.sampler : NULL;
+}
+
+static void read_counters(const struct writer *writer,
+                          struct sampler_counters *counters)
+{
+	const struct sample_sources *sources = &writer->options.sources;
+
+	if (sources->read_counters)
+		sources->read_counters(sources->context, counters);
+	else
+		sampler_read_counters(writer->options.sampler, counters);
+}
+
+static void disable_sources(const struct writer *writer)
+{
+	const struct sample_sources *sources = &writer->options.sources;
+
+	if (sources->disable)
+		sources->disable(sources->context);
+	else
+		sampler_disable(writer->options.sampler);
+}
+
+/* Those that end were drained before. */
+static void refresh_sources(struct writer *writer)
+{
+	const struct sample_sources *sources = &writer->options.sources;
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+	if (!sources->refresh ||
+	    now_ns - writer->refreshed_ns < REFRESH_INTERVAL_NS)
+		return;
+	writer->refreshed_ns = now_ns;
+	sources->refresh(sources->context);
 }
 
 /* ---- output -------------------------------------------------------------- */
@@ -161,7 +209,7 @@ static void flush_all(struct writer *writer)
 	if (writer->stream_failed || sysprof_encoder_flush(&writer->encoder))
 		return;
 	writer->stream_failed = true;
-	sampler_disable(writer->options.sampler);
+	disable_sources(writer);
 }
 
 /* ---- symbols ------------------------------------------------------------- */
@@ -461,23 +509,37 @@ static void write_record(struct writer *writer,
 	}
 }
 
-/* Returns how many bytes of the ring it has read. A full disk must not let the
- * ring fill up: it is emptied all the same. */
-static size_t drain_ring(struct writer *writer)
+/* A full disk must not let the ring fill up: it is emptied all the same. Returns
+ * how full it was, of FILL_WHOLE. */
+static size_t drain_ring(struct writer *writer, struct ring *ring)
 {
-	struct ring *ring = sampler_ring(writer->options.sampler);
 	const struct ring_record *record;
 	size_t bytes = 0;
 
-	if (writer->options.names)
-		perf_names_drain(writer->options.names);
 	while ((record = ring_peek(ring)) != NULL) {
 		if (!writer->stream_failed)
 			write_record(writer, record);
 		bytes += record->bytes;
 		ring_release(ring);
 	}
-	return bytes;
+	return bytes * FILL_WHOLE / ring->capacity;
+}
+
+/* Returns how full the fullest one was. */
+static size_t drain_rings(struct writer *writer)
+{
+	struct sampler *sampler;
+	size_t fullest = 0;
+
+	if (writer->options.names)
+		perf_names_drain(writer->options.names);
+	for (size_t i = 0; (sampler = source_at(writer, i)) != NULL; i++) {
+		size_t fill = drain_ring(writer, sampler_ring(sampler));
+
+		if (fill > fullest)
+			fullest = fill;
+	}
+	return fullest;
 }
 
 /* ---- objects that are loaded later ---------------------------------------- */
@@ -562,7 +624,7 @@ static void flush_if_due(struct writer *writer)
 	if (clock_ns(CLOCK_MONOTONIC) - writer->flushed_ns < FLUSH_INTERVAL_NS)
 		return;
 	if (!writer->stream_failed) {
-		sampler_read_counters(writer->options.sampler, &counters);
+		read_counters(writer, &counters);
 		write_lost(writer, &counters);
 	}
 	flush_all(writer);
@@ -573,8 +635,8 @@ static void write_tail(struct writer *writer)
 	struct sampler_counters counters;
 	uint64_t lost = 0;
 
-	drain_ring(writer);
-	sampler_read_counters(writer->options.sampler, &counters);
+	drain_rings(writer);
+	read_counters(writer, &counters);
 	for (int reason = 1; reason < LOST_COUNT; reason++)
 		lost += counters.lost[reason];
 	if (!writer->stream_failed) {
@@ -619,13 +681,12 @@ static bool sleep_until_stop(struct writer *writer, uint64_t sleep_ns)
 
 /* Sleeps long where little comes, and never so long that the ring could fill
  * up: an eighth of it is the most that should wait. */
-static uint64_t next_sleep(uint64_t sleep_ns, size_t read_bytes,
-                           size_t capacity)
+static uint64_t next_sleep(uint64_t sleep_ns, size_t fill)
 {
-	if (read_bytes > capacity / 8)
+	if (fill > FILL_WHOLE / 8)
 		return sleep_ns / 4 > SLEEP_NS_MIN ? sleep_ns / 4
 		                                   : SLEEP_NS_MIN;
-	if (read_bytes < capacity / 32 && sleep_ns < SLEEP_NS_MAX)
+	if (fill < FILL_WHOLE / 32 && sleep_ns < SLEEP_NS_MAX)
 		return 2 * sleep_ns < SLEEP_NS_MAX ? 2 * sleep_ns
 		                                   : SLEEP_NS_MAX;
 	return sleep_ns;
@@ -634,14 +695,14 @@ static uint64_t next_sleep(uint64_t sleep_ns, size_t read_bytes,
 static void *run_writer(void *argument)
 {
 	struct writer *writer = argument;
-	size_t capacity = sampler_ring(writer->options.sampler)->capacity;
 	uint64_t sleep_ns = SLEEP_NS_MIN;
 
 	pthread_setname_np(pthread_self(), "sysprof-writer");
 	write_head(writer);
 	set_state(writer, WRITER_RUNNING);
 	while (sleep_until_stop(writer, sleep_ns)) {
-		sleep_ns = next_sleep(sleep_ns, drain_ring(writer), capacity);
+		sleep_ns = next_sleep(sleep_ns, drain_rings(writer));
+		refresh_sources(writer);
 		look_at_objects(writer);
 		flush_if_due(writer);
 	}

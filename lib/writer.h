@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Writer: the thread that turns a sampler's ring into a dump.
+ * Writer: the thread that turns the rings of samplers into a dump.
  *
  * One writer a session. Its thread does all I/O, all name lookups and all
  * calls of the host's writer callback; it runs with signals blocked and never
@@ -22,9 +22,22 @@
 
 struct writer; /* writer.c */
 
+/* The samplers of a session. Called on the writer's thread, and by writer_open()
+ * and writer_close() before and after it. */
+struct sample_sources {
+	void *context;
+	/* New ones may come; those that are at their end may go. */
+	void (*refresh)(void *context);
+	struct sampler *(*at)(void *context, size_t index); /* NULL: no more */
+	void (*read_counters)(void *context, struct sampler_counters *counters);
+	void (*disable)(void *context); /* the stream has failed */
+};
+
 struct writer_options {
-	struct sampler
-		*sampler; /* whose ring is drained; outlives the writer */
+	/* Whose rings are drained; outlive the writer. sampler is the only one
+	 * where sources has no functions. */
+	struct sampler *sampler;
+	struct sample_sources sources;
 
 	/* Facts for the head of the stream, copied by writer_open(). */
 	uint8_t mode; /* LUAM_SYSPROF_LEAF or LUAM_SYSPROF_CALLGRAPH */

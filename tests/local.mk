@@ -150,3 +150,9 @@ dist_check_SCRIPTS += tests/end-to-end/shares.sh
 EXTRA_DIST += tests/end-to-end/shares.lua
 TESTS += tests/end-to-end/shares.sh
 LONG_TESTS += tests/end-to-end/shares.sh
+
+# Several VMs and threads in one process.
+check_PROGRAMS += tests/end-to-end/threads_host
+tests_end_to_end_threads_host_LDADD = lib/libluajit-sysprof.la $(LUAJIT_LIBS)
+dist_check_SCRIPTS += tests/end-to-end/threads.sh
+TESTS += tests/end-to-end/threads.sh

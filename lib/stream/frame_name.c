@@ -402,6 +402,7 @@ const char *lost_reason_name(uint64_t reason)
 		[LOST_FOREIGN_THREAD] = "foreign thread",
 		[LOST_NESTED] = "nested signal",
 		[LOST_FAULTS_BLOCKED] = "faults blocked",
+		[LOST_FAULTS_REPLACED] = "fault handler replaced",
 	};
 
 	if (reason < LOST_COUNT && names[reason] != NULL)

@@ -124,7 +124,7 @@ local function start_refused(message, ...)
 end
 
 local NOT_A_TABLE = "the options must be a table with any of mode, " ..
-	"interval, path, perf, perf_dir, got "
+	"interval, path, scope, perf, perf_dir, got "
 start_refused(NOT_A_TABLE .. '"D"', "D")
 start_refused(NOT_A_TABLE .. "1", 1)
 start_refused(NOT_A_TABLE .. "true", true)
@@ -176,7 +176,7 @@ start_refused('perf needs mode "L" or "C": mode "D" takes no stacks',
 	{mode = "D", perf = true})
 
 local UNKNOWN = "unknown option %s; the options are mode, interval, path, " ..
-	"perf, perf_dir"
+	"scope, perf, perf_dir"
 start_refused(UNKNOWN:format('"intervall"'), {mode = "D", intervall = 1})
 start_refused(UNKNOWN:format("1"), {"D"})
 start_refused(UNKNOWN:format("a table"), {[{}] = 1})

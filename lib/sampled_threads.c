@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Sampled threads: the list of them, and the look into /proc/self/task. Ordinary
+ * code, on the thread that starts or stops the session and on the writer's.
+ */
+#include "sampled_threads.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lmisclib.h"
+#include "load_sig.h"
+
+#define TASK_DIRECTORY "/proc/self/task"
+
+/* Of threads that were not there at the start. */
+#define LATE_RING_BYTES (1u << 20)
+
+struct sampled_thread {
+	struct sampled_thread *next;
+	pid_t thread_id;
+	uint64_t seen_round; /* the look that has last seen it */
+	bool ended;
+	bool clock_open;
+	struct sample_clock clock;
+	struct sampler *sampler; /* NULL: it cannot be sampled */
+};
+
+struct sampled_threads {
+	struct sampled_threads_options options;
+	_Atomic uint32_t last_symbol_id;
+	uint64_t foreign_at_start;
+
+	pthread_mutex_t lock; /* guards the list and ended_counters */
+	struct sampled_thread *first;
+	struct sampler_counters ended_counters;
+	uint64_t round;
+	bool running;
+	bool disabled;
+};
+
+/* ---- one thread ------------------------------------------------------------ */
+
+static int open_sampler(struct sampled_threads *threads,
+                        struct sampled_thread *thread, size_t ring_bytes,
+                        struct error *error)
+{
+	struct sampler_options options = threads->options.sampler;
+
+	options.thread_id = (uint32_t)thread->thread_id;
+	options.ring_bytes = ring_bytes;
+	options.clock = &thread->clock;
+	options.last_symbol_id = &threads->last_symbol_id;
+	thread->sampler = sampler_open(&options, error);
+	return thread->sampler ? 0 : -1;
+}
+
+static int open_thread(struct sampled_threads *threads,
+                       struct sampled_thread *thread, size_t ring_bytes,
+                       struct error *error)
+{
+	if (sample_clock_open(&thread->clock, threads->options.first_clock,
+	                      thread->thread_id, threads->options.interval_ns,
+	                      error) < 0)
+		return -1;
+	thread->clock_open = true;
+	return open_sampler(threads, thread, ring_bytes, error);
+}
+
+static void close_clock(struct sampled_thread *thread)
+{
+	if (thread->clock_open)
+		sample_clock_close(&thread->clock);
+	thread->clock_open = false;
+}
+
+/* The process timer ticks for all threads: the first one's is enough. */
+static bool has_clock_of_its_own(const struct sampled_threads *threads,
+                                 const struct sampled_thread *thread)
+{
+	return thread == threads->first ||
+	       thread->clock.kind != SAMPLE_CLOCK_PROCESS_TIMER;
+}
+
+static int start_thread(struct sampled_threads *threads,
+                        struct sampled_thread *thread, struct error *error)
+{
+	if (sampler_attach(thread->sampler) < 0)
+		return error_set(error, PROFILE_ERRUSE, EAGAIN,
+		                 "no more than %d threads can be sampled at a "
+		                 "time",
+		                 SAMPLERS_MAX);
+	if (!has_clock_of_its_own(threads, thread))
+		return 0;
+	return sample_clock_start(&thread->clock, error);
+}
+
+static void stop_thread(const struct sampled_threads *threads,
+                        struct sampled_thread *thread)
+{
+	if (!thread->sampler)
+		return;
+	sampler_disable(thread->sampler);
+	if (has_clock_of_its_own(threads, thread))
+		sample_clock_stop(&thread->clock);
+}
+
+static void close_thread(struct sampled_thread *thread)
+{
+	if (thread->sampler)
+		sampler_detach(thread->sampler);
+	close_clock(thread);
+	if (thread->sampler)
+		sampler_close(thread->sampler);
+	free(thread);
+}
+
+static struct sampled_thread *add_thread(struct sampled_threads *threads,
+                                         pid_t thread_id)
+{
+	struct sampled_thread *thread = calloc(1, sizeof(*thread));
+	struct sampled_thread **last = &threads->first;
+
+	if (!thread)
+		return NULL;
+	thread->thread_id = thread_id;
+	thread->clock.fd = -1;
+	thread->seen_round = threads->round;
+	while (*last)
+		last = &(*last)->next;
+	*last = thread;
+	return thread;
+}
+
+static struct sampled_thread *find_thread(const struct sampled_threads *threads,
+                                          pid_t thread_id)
+{
+	struct sampled_thread *thread = threads->first;
+
+	while (thread && thread->thread_id != thread_id)
+		thread = thread->next;
+	return thread;
+}
+
+/* ---- the threads of the process -------------------------------------------- */
+
+/* One that cannot be sampled, because it has just ended or descriptors have run
+ * out, stays in the list without a sampler, and is counted. */
+static void meet_thread(struct sampled_threads *threads, pid_t thread_id)
+{
+	struct sampled_thread *thread = find_thread(threads, thread_id);
+
+	if (thread) {
+		thread->seen_round = threads->round;
+		return;
+	}
+	thread = add_thread(threads, thread_id);
+	if (!thread || open_thread(threads, thread, LATE_RING_BYTES, NULL) < 0)
+		return;
+	if (threads->disabled)
+		sampler_disable(thread->sampler);
+	if (threads->running && start_thread(threads, thread, NULL) < 0)
+		stop_thread(threads, thread);
+}
+
+/* The writer's thread is ours, and not what anybody wants to see. 0, or -errno:
+ * the threads are not known then. */
+static int look_at_threads(struct sampled_threads *threads,
+                           pid_t writer_thread_id)
+{
+	DIR *directory = opendir(TASK_DIRECTORY);
+	struct dirent *entry;
+
+	if (!directory)
+		return -errno;
+	threads->round++;
+	while ((entry = readdir(directory)) != NULL) {
+		pid_t thread_id = (pid_t)atol(entry->d_name);
+
+		if (thread_id > 0 && thread_id != writer_thread_id)
+			meet_thread(threads, thread_id);
+	}
+	closedir(directory);
+	return 0;
+}
+
+static void add_counters(struct sampler_counters *sum,
+                         const struct sampler_counters *counters)
+{
+	sum->samples += counters->samples;
+	for (size_t i = 0; i < STATE_COUNT; i++)
+		sum->by_state[i] += counters->by_state[i];
+	for (size_t i = 0; i < LOST_COUNT; i++)
+		sum->lost[i] += counters->lost[i];
+	for (size_t i = 0; i < MARKER_COUNT; i++)
+		sum->markers[i] += counters->markers[i];
+}
+
+/* Signals that met no sampler are counted for the process, not for a thread. */
+static void read_thread_counters(const struct sampled_thread *thread,
+                                 struct sampler_counters *counters)
+{
+	memset(counters, 0, sizeof(*counters));
+	if (!thread->sampler)
+		return;
+	sampler_read_counters(thread->sampler, counters);
+	counters->lost[LOST_FOREIGN_THREAD] = 0;
+}
+
+static void remove_ended(struct sampled_threads *threads)
+{
+	struct sampled_thread **link = &threads->first;
+	struct sampler_counters counters;
+
+	while (*link) {
+		struct sampled_thread *thread = *link;
+
+		/* The first one stays: it stands for the session. */
+		if (!thread->ended || thread == threads->first) {
+			link = &thread->next;
+			continue;
+		}
+		*link = thread->next;
+		read_thread_counters(thread, &counters);
+		add_counters(&threads->ended_counters, &counters);
+		close_thread(thread);
+	}
+}
+
+static void mark_ended(struct sampled_threads *threads)
+{
+	for (struct sampled_thread *thread = threads->first; thread;
+	     thread = thread->next)
+		if (thread->seen_round != threads->round)
+			thread->ended = true;
+}
+
+void sampled_threads_refresh(struct sampled_threads *threads)
+{
+	if (!threads->options.all_threads)
+		return;
+	pthread_mutex_lock(&threads->lock);
+	remove_ended(threads);
+	if (threads->running && look_at_threads(threads, gettid()) == 0)
+		mark_ended(threads);
+	pthread_mutex_unlock(&threads->lock);
+}
+
+/* ---- opening and closing ---------------------------------------------------- */
+
+static int open_first(struct sampled_threads *threads, struct error *error)
+{
+	struct sampled_thread *thread = add_thread(threads, gettid());
+	int code;
+
+	if (!thread)
+		return error_set(error, PROFILE_ERRMEM, ENOMEM,
+		                 "no memory for the threads to sample");
+	if (open_thread(threads, thread, SAMPLER_RING_BYTES, error) < 0)
+		return -1;
+	if (!threads->options.all_threads)
+		return 0;
+	code = look_at_threads(threads, 0);
+	if (code < 0)
+		return error_set(error, PROFILE_ERRUSE, -code,
+		                 "scope \"process\" finds threads in "
+		                 "%s, which cannot be read: %s",
+		                 TASK_DIRECTORY, strerror(-code));
+	return 0;
+}
+
+struct sampled_threads *
+sampled_threads_open(const struct sampled_threads_options *options,
+                     struct error *error)
+{
+	struct sampled_threads *threads = calloc(1, sizeof(*threads));
+
+	if (!threads) {
+		error_set(error, PROFILE_ERRMEM, ENOMEM,
+		          "no memory for the threads to sample");
+		return NULL;
+	}
+	threads->options = *options;
+	threads->foreign_at_start = sampler_foreign_signals();
+	pthread_mutex_init(&threads->lock, NULL);
+	if (open_first(threads, error) < 0) {
+		sampled_threads_close(threads);
+		return NULL;
+	}
+	return threads;
+}
+
+int sampled_threads_start(struct sampled_threads *threads, struct error *error)
+{
+	struct sampled_thread *thread;
+	int result;
+
+	pthread_mutex_lock(&threads->lock);
+	threads->running = true;
+	result = start_thread(threads, threads->first, error);
+	for (thread = threads->first->next; thread && result == 0;
+	     thread = thread->next)
+		if (thread->sampler && start_thread(threads, thread, NULL) < 0)
+			stop_thread(threads, thread);
+	pthread_mutex_unlock(&threads->lock);
+	return result;
+}
+
+void sampled_threads_stop(struct sampled_threads *threads)
+{
+	struct sampled_thread *thread;
+
+	pthread_mutex_lock(&threads->lock);
+	threads->running = false;
+	for (thread = threads->first; thread; thread = thread->next) {
+		stop_thread(threads, thread);
+		if (thread->sampler)
+			sampler_detach(thread->sampler);
+		close_clock(thread);
+	}
+	pthread_mutex_unlock(&threads->lock);
+}
+
+void sampled_threads_close(struct sampled_threads *threads)
+{
+	struct sampled_thread *thread, *next;
+
+	for (thread = threads->first; thread; thread = next) {
+		next = thread->next;
+		close_thread(thread);
+	}
+	pthread_mutex_destroy(&threads->lock);
+	free(threads);
+}
+
+void sampled_threads_abandon(struct sampled_threads *threads)
+{
+	for (struct sampled_thread *thread = threads->first; thread;
+	     thread = thread->next) {
+		if (thread->clock_open)
+			sample_clock_abandon(&thread->clock);
+		if (thread->sampler)
+			load_faults_release();
+	}
+}
+
+/* ---- questions --------------------------------------------------------------- */
+
+struct sampler *sampled_threads_at(struct sampled_threads *threads,
+                                   size_t index)
+{
+	for (struct sampled_thread *thread = threads->first; thread;
+	     thread = thread->next)
+		if (thread->sampler && index-- == 0)
+			return thread->sampler;
+	return NULL;
+}
+
+void sampled_threads_disable(struct sampled_threads *threads)
+{
+	struct sampled_thread *thread;
+
+	pthread_mutex_lock(&threads->lock);
+	threads->disabled = true;
+	for (thread = threads->first; thread; thread = thread->next)
+		if (thread->sampler)
+			sampler_disable(thread->sampler);
+	pthread_mutex_unlock(&threads->lock);
+}
+
+void sampled_threads_read_counters(struct sampled_threads *threads,
+                                   struct sampler_counters *counters)
+{
+	struct sampler_counters one;
+	struct sampled_thread *thread;
+
+	pthread_mutex_lock(&threads->lock);
+	*counters = threads->ended_counters;
+	for (thread = threads->first; thread; thread = thread->next) {
+		read_thread_counters(thread, &one);
+		add_counters(counters, &one);
+	}
+	pthread_mutex_unlock(&threads->lock);
+	counters->lost[LOST_FOREIGN_THREAD] =
+		sampler_foreign_signals() - threads->foreign_at_start;
+}
+
+const struct sample_clock *
+sampled_threads_clock(const struct sampled_threads *threads)
+{
+	return &threads->first->clock;
+}
+
+void sampled_threads_read_facts(struct sampled_threads *threads,
+                                struct sampled_threads_facts *facts)
+{
+	struct sampled_thread *thread;
+
+	memset(facts, 0, sizeof(*facts));
+	pthread_mutex_lock(&threads->lock);
+	for (thread = threads->first; thread; thread = thread->next) {
+		if (thread->sampler) {
+			facts->thread_count++;
+			facts->held_bytes +=
+				sampler_held_bytes(thread->sampler);
+		} else if (!thread->ended) {
+			facts->missed_count++;
+		}
+	}
+	pthread_mutex_unlock(&threads->lock);
+}
