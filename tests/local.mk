@@ -56,7 +56,7 @@ tests_unit_test_clock_LDADD = lib/libclock.la lib/libbase.la $(CHECK_LIBS)
 check_PROGRAMS += tests/unit/test_writer
 TESTS += tests/unit/test_writer
 tests_unit_test_writer_LDADD = lib/libwriter.la lib/libclock.la \
-	lib/libstream.la perfmap/libperfmap.la lib/libbase.la $(CHECK_LIBS)
+	lib/libstream.la lib/libhost.la perfmap/libperfmap.la lib/libbase.la $(CHECK_LIBS)
 
 check_PROGRAMS += tests/unit/test_lua_definitions tests/unit/test_function_names
 TESTS += tests/unit/test_lua_definitions tests/unit/test_function_names
@@ -135,9 +135,11 @@ LONG_TESTS += tests/step/check-step.sh
 # Ordinary recordings, without a probe.
 check_PROGRAMS += tests/end-to-end/perf_jitdump_program
 tests_end_to_end_perf_jitdump_program_LDADD = perfmap/libperfmap.la
-dist_check_SCRIPTS += tests/end-to-end/perf-jitdump.sh \
+dist_check_SCRIPTS += tests/end-to-end/perf-data.sh \
+	tests/end-to-end/perf-jitdump.sh \
 	tests/end-to-end/perf-traces.sh tests/end-to-end/traces.sh
-TESTS += tests/end-to-end/perf-jitdump.sh tests/end-to-end/perf-traces.sh \
+TESTS += tests/end-to-end/perf-data.sh tests/end-to-end/perf-jitdump.sh \
+	tests/end-to-end/perf-traces.sh \
 	tests/end-to-end/traces.sh
 EXTRA_DIST += tests/end-to-end/perf-record.sh \
 	tests/end-to-end/perf-traces/compare.lua \

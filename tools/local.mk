@@ -35,9 +35,10 @@ tools_libmemory_la_SOURCES = \
 
 noinst_LTLIBRARIES += tools/liboutput.la
 tools_liboutput_la_CPPFLAGS = $(tools_cppflags)
-tools_liboutput_la_LIBADD = tools/libprofile.la
+tools_liboutput_la_LIBADD = tools/libprofile.la $(LIBELF_LIBS)
 tools_liboutput_la_SOURCES = \
 	tools/output/callgrind.c \
+	tools/output/companion.c tools/output/companion.h \
 	tools/output/compat.c \
 	tools/output/firefox.c \
 	tools/output/flame_class.c tools/output/flame_class.h \
@@ -47,6 +48,7 @@ tools_liboutput_la_SOURCES = \
 	tools/output/json.c \
 	tools/output/json_text.c tools/output/json_text.h \
 	tools/output/output.c tools/output/output.h \
+	tools/output/perf_data.c \
 	tools/output/speedscope.c \
 	tools/output/svg.c \
 	tools/output/top.c

@@ -180,9 +180,15 @@ static int write_output(const struct command *command,
 		return EXIT_BAD_INPUT;
 	}
 	make_title(title, command);
-	command->format->write(file, profile, title);
+	int beside = 0;
+	if (command->format->write_beside)
+		beside = command->format->write_beside(file, profile);
+	else
+		command->format->write(file, profile, title);
+	if (beside != 0)
+		errno = -beside;
 
-	bool failed = ferror(file) != 0;
+	bool failed = ferror(file) != 0 || beside != 0;
 	if (file == stdout)
 		failed |= fflush(file) != 0;
 	else
@@ -202,6 +208,7 @@ static void select_asked(struct profile *selected,
 	               &reading->command->selection);
 	selected->min_percent = reading->command->min_percent;
 	selected->row_limit = reading->command->row_limit;
+	selected->output_path = reading->command->output;
 }
 
 static int print_profile(const struct reading *reading)

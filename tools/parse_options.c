@@ -156,7 +156,7 @@ static int check_name(const struct output_format *format)
 {
 	if (format == NULL)
 		return unknown_format(optarg);
-	if (format->write == NULL)
+	if (format->write == NULL && format->write_beside == NULL)
 		return usage_error(
 			"--format=%s: this " PROGRAM
 			" was built without it; configure tells what "
@@ -473,6 +473,10 @@ static int check_format(struct command *command, bool has_format)
 	    (command->format->wants & OUTPUT_CAN_COMPARE) == 0)
 		return usage_error("--diff: expected --format=folded, top, "
 		                   "html, svg or json, got %s",
+		                   command->format->name);
+	if (command->format->write_beside && !command->output)
+		return usage_error("--format=%s: expected -o FILE, since it "
+		                   "puts other files beside that one",
 		                   command->format->name);
 	command->load.compat = strcmp(command->format->name, "compat") == 0;
 	if (command->load.compat && has_questions(command))

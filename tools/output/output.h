@@ -27,6 +27,9 @@ struct output_format {
 	void (*write)(FILE *file, const struct profile *profile,
 	              const char *title);
 	unsigned wants; /* enum output_wants */
+	/* In place of write, for a format that puts more files beside
+	 * profile->output_path: returns 0, or a negative errno for those. */
+	int (*write_beside)(FILE *file, const struct profile *profile);
 };
 
 /* Ends with a row whose name is NULL. The first one is the default. */
@@ -49,6 +52,8 @@ void output_callgrind(FILE *file, const struct profile *profile,
 void output_json(FILE *file, const struct profile *profile, const char *title);
 /* Only in builds with protobuf-c and zlib (HAVE_PPROF). */
 void output_pprof(FILE *file, const struct profile *profile, const char *title);
+int output_perf(FILE *file, const struct profile *profile);
+int output_perf_states(FILE *file, const struct profile *profile);
 void output_svg(FILE *file, const struct profile *profile, const char *title);
 
 #endif

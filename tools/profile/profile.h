@@ -145,6 +145,7 @@ struct profile {
 	double min_percent; /* rows of less are left out */
 	size_t row_limit;   /* at most so many; 0: all */
 	bool is_live;       /* one table alone: it is shown again and again */
+	const char *output_path; /* where it goes; NULL: standard output */
 
 	struct name_table names;
 	struct id_map sources;         /* file, first line -> number */

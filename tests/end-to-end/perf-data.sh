@@ -1,0 +1,153 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# A perf.data made of a dump: real perf shows the stacks of the dump, each as
+# often, with Lua lines; here, and where only the build ids lead to the objects.
+# Needs no right to record.
+set -eu
+
+: "${top_srcdir:?run by make check}" "${top_builddir:?}"
+: "${LUAJIT:=luajit}" "${PERF:=perf}"
+programs=$top_srcdir/tests/end-to-end/perf-live
+parser=$top_builddir/tools/luajit-parse-sysprof
+
+skip()
+{
+	echo "SKIP: $1"
+	exit 77
+}
+
+[ "${SANITIZERS:-no}" = no ] ||
+	skip "the sanitizers' runtime cannot be loaded by luajit"
+command -v "$LUAJIT" >/dev/null ||
+	skip "luajit is missing (Debian package: luajit)"
+command -v "$PERF" >/dev/null ||
+	skip "perf is missing (Debian package: linux-perf)"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+cd "$work"
+status=0
+
+fail()
+{
+	echo "FAIL $1"
+	status=1
+}
+
+# As the folded output: root first, each stack once. Deeper than perf shows
+# unless it is asked.
+fold_script()
+{
+	"$PERF" --buildid-dir "$work/cache" script -i "$1" -F ip,sym \
+		--max-stack 4096 --no-demangle 2>>"$work/warnings" | awk '
+		function finish() {
+			if (stack != "") count[stack]++
+			stack = ""
+		}
+		/^$/ { finish(); next }
+		/^[ \t]+[0-9a-f]+ / {
+			sub(/^[ \t]+[0-9a-f]+ /, "")
+			stack = stack == "" ? $0 : $0 ";" stack
+		}
+		END {
+			finish()
+			for (stack in count) print stack, count[stack]
+		}
+	' | LC_ALL=C sort
+}
+
+# same FILE FILE WHAT
+same()
+{
+	diff "$1" "$2" >"$work/difference" && return
+	fail "$3: dump (<) and perf (>) differ:"
+	cut -c 1-300 "$work/difference" | head -n 6
+}
+
+cat >run.lua <<'END'
+local sysprof = require("misc").sysprof
+local work = dofile(arg[1])
+assert(sysprof.start { mode = "C", interval = 1, path = "dump" })
+local finish = os.clock() + 1
+repeat
+	work()
+until os.clock() >= finish
+assert(sysprof.stop())
+END
+
+cat >deep.lua <<'END'
+local function deep(n)
+	if n == 0 then
+		local sum = 0
+		for i = 1, 100000 do
+			sum = sum + i % 3
+		end
+		return sum
+	end
+	return 1 + deep(n - 1)
+end
+return function() deep(300) end
+END
+
+for program in recursion callbacks coroutines strings deep; do
+	path=$programs/$program.lua
+	[ -e "$path" ] || path=$program.lua
+	"$LUAJIT" run.lua "$path"
+	"$parser" dump | LC_ALL=C sort >folded
+	"$parser" --format=perf -o perf.data dump
+	fold_script perf.data >perf.folded
+	same folded perf.folded "$program"
+	total=$(awk '{ n += $NF } END { print n + 0 }' perf.folded)
+	[ "$total" -ge 500 ] || fail "$program: only $total samples"
+	printf '%-12s %d samples, %d stacks\n' "$program" "$total" \
+		"$(wc -l <folded)"
+done
+grep -q '\(;deep deep\.lua:1\)\{300\}' folded || fail "deep: not deep"
+
+# --- lines ---------------------------------------------------------------------
+
+"$PERF" report -i perf.data --stdio --no-children -g none -s srcline \
+	2>/dev/null | grep -v '^#' >report.srcline
+grep -q ' deep\.lua:[45] *$' report.srcline || fail "no Lua lines"
+"$PERF" report -i perf.data --stdio -g none -s sym 2>/dev/null >children
+grep -q 'deep deep\.lua:1' children || fail "perf report names no function"
+"$PERF" annotate -i perf.data --stdio -s 'deep deep.lua:1' 2>/dev/null \
+	>annotated
+grep -q 'sum = sum + i % 3' annotated || fail "no Lua source in perf annotate"
+"$PERF" diff perf.data perf.data >report.diff 2>/dev/null
+grep -q '+0\.00%.*deep deep\.lua:1' report.diff || fail "perf diff"
+
+# --- VM states -----------------------------------------------------------------
+
+"$parser" --format=perf-states -o states.data dump
+fold_script states.data | sed 's/;\[\([A-Z]*\)\] \([0-9]*\)$/ \2/' |
+	awk '{ n = $NF; sub(/ [0-9]*$/, ""); count[$0] += n }
+		END { for (s in count) print s, count[s] }' |
+	LC_ALL=C sort >states.folded
+same folded states.folded "states"
+"$PERF" report -i states.data --stdio --no-children -g none -s sym \
+	2>/dev/null | grep -q '\[\(TRACE\|LFUNC\)\]' || fail "no VM state"
+
+# --- another machine -----------------------------------------------------------
+
+mkdir elsewhere
+mv perf.data perf.data.lua perf.data.native elsewhere
+fold_script elsewhere/perf.data >lost.folded
+cmp -s folded lost.folded &&
+	fail "the objects are elsewhere, and names were found all the same"
+for object in lua native; do
+	"$PERF" --buildid-dir "$work/cache" buildid-cache \
+		--add "elsewhere/perf.data.$object"
+done
+fold_script elsewhere/perf.data >moved.folded
+same folded moved.folded "elsewhere, by build id"
+
+# --- what is refused -----------------------------------------------------------
+
+"$parser" --format=perf dump >/dev/null 2>message && fail "took no -o"
+grep -q 'expected -o FILE' message || fail "no reason for that"
+mkdir taken.data.lua
+"$parser" --format=perf -o taken.data dump 2>message &&
+	fail "succeeded without a companion"
+grep -q 'taken.data.*directory' message || fail "no reason for that"
+exit $status
