@@ -39,6 +39,5 @@ void memory_stacks(struct memory_profile *memory, enum memory_weight weight,
 			profile_add_samples(profile, (uint32_t)i, tag_index,
 			                    (uint64_t)samples);
 	}
-	profile_open(stacks);
 	profile_select(stacks, profile, &selection);
 }
