@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "function_names.h"
+#include "object_writer.h"
 #include "sample.h"
 #include "host/host_symbols.h"
 #include "host/unwind_table.h"
@@ -81,6 +82,7 @@ struct writer {
 	struct call_tree tree;
 	struct function_names *function_names;
 	struct host_symbols *host_symbols;
+	struct object_writer objects;
 	struct lua_symbol_entry *lua_symbols; /* by id */
 	size_t lua_symbol_capacity;
 	uint64_t lost[LOST_COUNT]; /* as last written */
@@ -566,6 +568,8 @@ static void look_at_objects(struct writer *writer)
 		return;
 	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	unwind_tables_refresh(0, UNWIND_NO_BUDGET, NULL);
+	if (!writer->stream_failed)
+		object_writer_update(&writer->objects, &writer->encoder);
 	writer->look_cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	writer->looked_ns = now_ns;
 	writer->rule_missing = false;
@@ -597,6 +601,7 @@ static void write_head(struct writer *writer)
 	sysprof_write_prologue(&writer->encoder);
 	sysprof_write_session(&writer->encoder, &facts);
 	write_fast_symbols(writer);
+	object_writer_update(&writer->objects, &writer->encoder);
 	if (writer->options.names)
 		map_markers(writer);
 	flush_all(writer);
@@ -814,6 +819,7 @@ static void free_writer(struct writer *writer)
 	if (writer->options.path && writer->buffer)
 		munmap(writer->buffer, FILE_BUFFER_BYTES);
 	host_symbols_close(writer->host_symbols);
+	object_writer_close(&writer->objects);
 	function_names_close(writer->function_names);
 	call_tree_close(&writer->tree);
 	pthread_cond_destroy(&writer->changed);

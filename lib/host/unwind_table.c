@@ -360,6 +360,17 @@ static bool is_known(const struct mappings *mappings)
 	       refresh.fingerprint == mappings->fingerprint;
 }
 
+/* What was known before is still good, as where descriptors are short. */
+static int set_unreadable(struct error *error)
+{
+	if (atomic_load(&unwind_tables_published))
+		return 1;
+	return error_set(error, PROFILE_ERRIO, errno,
+	                 "/proc/self/maps, which tells what is loaded, cannot "
+	                 "be read: %s",
+	                 strerror(errno));
+}
+
 int unwind_tables_refresh(uint64_t needed, uint64_t budget_ns,
                           struct error *error)
 {
@@ -367,10 +378,7 @@ int unwind_tables_refresh(uint64_t needed, uint64_t budget_ns,
 	int result = 0;
 
 	if (mappings_read(&mappings))
-		return error_set(error, PROFILE_ERRIO, errno,
-		                 "/proc/self/maps, which tells what is loaded, "
-		                 "cannot be read: %s; mount /proc",
-		                 strerror(errno));
+		return set_unreadable(error);
 	pthread_mutex_lock(&refresh.lock);
 	if (!is_known(&mappings))
 		result = build(&mappings, needed, budget_ns, error);

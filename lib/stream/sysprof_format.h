@@ -110,6 +110,10 @@ enum extension_item {
 	ITEM_LOST = 7,
 	/* Once, last: U stop (CLOCK_MONOTONIC ns), U samples, U samples lost. */
 	ITEM_END = 8,
+	/* Code of an object file, mapped from now on: U start address, U bytes,
+	 * U offset in the file, STR build id (its bytes; empty: none), STR
+	 * path. Replaces what was mapped there. */
+	ITEM_MAPPING = 9,
 };
 
 enum frame_kind {

@@ -311,6 +311,24 @@ void sysprof_write_sample_facts(struct sysprof_encoder *encoder,
 	extension_put(encoder, ITEM_SAMPLE, &item);
 }
 
+void sysprof_write_mapping(struct sysprof_encoder *encoder,
+                           const struct mapping_facts *facts)
+{
+	size_t path_bytes = strlen(facts->path), cut = 0;
+	struct extension_body item;
+
+	if (path_bytes > EXTENSION_STRING_BYTES_MAX)
+		cut = path_bytes - EXTENSION_STRING_BYTES_MAX;
+	item.used = 0;
+	extension_item_number(&item, facts->start);
+	extension_item_number(&item, facts->bytes);
+	extension_item_number(&item, facts->file_offset);
+	extension_item_string(&item, (const char *)facts->build_id,
+	                      facts->build_id_bytes);
+	extension_item_string(&item, facts->path + cut, path_bytes - cut);
+	extension_put(encoder, ITEM_MAPPING, &item);
+}
+
 void sysprof_write_lost(struct sysprof_encoder *encoder,
                         enum lost_reason reason, uint64_t total_count)
 {

@@ -170,6 +170,18 @@ struct sample_facts {
 void sysprof_write_sample_facts(struct sysprof_encoder *encoder,
                                 const struct sample_facts *facts);
 
+/* Code of an object file that is mapped. */
+struct mapping_facts {
+	uint64_t start, bytes;
+	uint64_t file_offset;
+	const uint8_t *build_id;
+	size_t build_id_bytes; /* 0: it has none */
+	const char *path;      /* of the file, or "[vdso]" */
+};
+
+void sysprof_write_mapping(struct sysprof_encoder *encoder,
+                           const struct mapping_facts *facts);
+
 /* total_count: samples lost for this reason since the start. */
 void sysprof_write_lost(struct sysprof_encoder *encoder,
                         enum lost_reason reason, uint64_t total_count);
