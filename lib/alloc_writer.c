@@ -16,6 +16,7 @@
 
 #include "allocation.h"
 #include "lmisclib.h"
+#include "host/unwind_table.h"
 #include "stream/call_tree.h"
 #include "stream/memprof_write.h"
 #include "symbol_writer.h"
@@ -177,6 +178,14 @@ static void drain_ring(struct alloc_writer *writer)
 
 /* ---- the stream from head to end --------------------------------------------- */
 
+/* Opening the VM decodes only the rules that it needs; stacks need all, also of
+ * objects that are loaded later. */
+static void refresh_tables(const struct alloc_writer *writer)
+{
+	if (writer->options.stacks)
+		unwind_tables_refresh(0, UNWIND_NO_BUDGET, NULL);
+}
+
 static void write_head(struct alloc_writer *writer)
 {
 	const struct alloc_writer_options *options = &writer->options;
@@ -191,6 +200,7 @@ static void write_head(struct alloc_writer *writer)
 		.writer = PACKAGE_STRING,
 	};
 
+	refresh_tables(writer);
 	dump_file_empty(options->file);
 	memprof_encoder_open(&writer->encoder, writer->buffer, BUFFER_BYTES,
 	                     dump_file_write, options->file);
@@ -218,6 +228,7 @@ static void flush_if_due(struct alloc_writer *writer)
 
 	if (clock_ns(CLOCK_MONOTONIC) - writer->flushed_ns < FLUSH_INTERVAL_NS)
 		return;
+	refresh_tables(writer);
 	if (!writer->stream_failed) {
 		alloc_recorder_read_counters(writer->options.recorder,
 		                             &counters);

@@ -16,6 +16,8 @@
 #include "alloc_writer.h"
 #include "dump_file.h"
 #include "lmisclib.h"
+#include "host/unwind_table.h"
+#include "vm/registry_sig.h"
 #include "vm/vm.h"
 
 struct memprof {
@@ -140,8 +142,10 @@ static int collect_guard(lua_State *L)
 	const struct guard *guard = lua_touserdata(L, 1);
 	struct memprof *profile = guard ? take_of_serial(guard->serial) : NULL;
 
-	if (profile)
-		end_profile(L, profile, NULL);
+	if (!profile)
+		return 0;
+	vm_registry_forget(profile->vm.global_state);
+	end_profile(L, profile, NULL);
 	return 0;
 }
 
@@ -418,6 +422,7 @@ static void unlock_in_parent(void)
 static void forget_in_child(void)
 {
 	pthread_mutex_init(&profiles.lock, NULL);
+	unwind_tables_after_fork();
 	for (struct memprof *profile = profiles.first; profile;
 	     profile = profile->next) {
 		if (profile->hook)
