@@ -124,6 +124,27 @@ static struct perf_names *new_names(struct error *error)
 
 static void inherit(struct perf_names *names);
 
+static int open_files(struct perf_names *names, const char *directory,
+                      struct error *error)
+{
+	bool new_map = names->map.fd < 0;
+	int code;
+
+	if (new_map) {
+		code = mapfile_open(&names->map);
+		if (code < 0)
+			return refuse_map(&names->map, code, error);
+	}
+	if (names->kind != PERF_NAMES_JITDUMP || names->dump_open ||
+	    open_dump(names, directory, error) == 0)
+		return 0;
+	if (new_map) {
+		mapfile_close(&names->map);
+		unlink(names->map.path);
+	}
+	return -1;
+}
+
 /* Of the process. The arena of addresses is not here: it is the session's. */
 static struct perf_names *process_names;
 
@@ -131,7 +152,7 @@ struct perf_names *perf_names_open(enum perf_names_kind kind,
                                    const char *directory, struct error *error)
 {
 	struct perf_names *names = process_names;
-	int code = 0;
+	int code;
 
 	if (!names) {
 		names = new_names(error);
@@ -143,13 +164,7 @@ struct perf_names *perf_names_open(enum perf_names_kind kind,
 	inherit(names);
 	names->alone = false;
 	names->kind = kind;
-	if (names->map.fd < 0) {
-		code = mapfile_open(&names->map);
-		if (code < 0)
-			refuse_map(&names->map, code, error);
-	}
-	if (code == 0 && kind == PERF_NAMES_JITDUMP && !names->dump_open)
-		code = open_dump(names, directory, error);
+	code = open_files(names, directory, error);
 	pthread_mutex_unlock(&names->lock);
 	return code == 0 ? names : NULL;
 }

@@ -5,9 +5,10 @@ tools_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/tools
 
 noinst_LTLIBRARIES += tools/libprofile.la
 tools_libprofile_la_CPPFLAGS = $(tools_cppflags)
-tools_libprofile_la_LIBADD = lib/libstream.la
+tools_libprofile_la_LIBADD = lib/libstream.la $(LIBDW_LIBS) $(LIBIBERTY_LIBS)
 tools_libprofile_la_SOURCES = \
 	tools/profile/compat_join.c tools/profile/compat_join.h \
+	tools/profile/demangle.c tools/profile/demangle.h \
 	tools/profile/dump_reader.c tools/profile/dump_reader.h \
 	tools/profile/extension.c \
 	tools/profile/fast_names.c tools/profile/fast_names.h \
@@ -21,6 +22,7 @@ tools_libprofile_la_SOURCES = \
 	tools/profile/profile.c tools/profile/profile.h \
 	tools/profile/select.c tools/profile/select.h \
 	tools/profile/stack_view.c tools/profile/stack_view.h \
+	tools/profile/symbolize.c tools/profile/symbolize.h \
 	tools/profile/symbols.c tools/profile/symbols.h
 
 # Memory profiles. To be linked with libprofile, which liboutput brings too.
@@ -136,3 +138,16 @@ tools_sysprof_la_SOURCES = tools/lua/command.c tools/lua/command.h \
 tools_sysprof_la_LIBADD = tools/libsysprofcommand.la
 tools_sysprof_la_LDFLAGS = $(lua_module_ldflags) \
 	-export-symbols-regex '^luaopen_sysprof$$'
+
+# --- luajit-sysprof ----------------------------------------------------------
+
+bin_PROGRAMS += tools/luajit-sysprof
+tools_luajit_sysprof_CPPFLAGS = $(tools_cppflags)
+tools_luajit_sysprof_LDADD = tools/liboutput.la $(LIBELF_LIBS)
+tools_luajit_sysprof_SOURCES = tools/luajit_sysprof.c \
+	tools/commands/commands.h \
+	tools/commands/doctor.c \
+	tools/commands/perf_command.c \
+	tools/commands/perf_file.c tools/commands/perf_file.h \
+	tools/commands/probe.c tools/commands/probe.h \
+	tools/commands/process.c tools/commands/process.h
