@@ -61,7 +61,8 @@ noinst_LTLIBRARIES += lib/libclock.la lib/libsampler.la lib/libwriter.la \
 lib_libclock_la_SOURCES = lib/sample.h \
 	lib/clock.c lib/clock.h lib/clock_sig.c \
 	lib/ring.c lib/ring_sig.c lib/ring_sig.h
-lib_libsampler_la_SOURCES = lib/sampled_threads.c lib/sampled_threads.h \
+lib_libsampler_la_SOURCES = lib/labels.c lib/labels_sig.c lib/labels_sig.h \
+	lib/labels_state.h lib/sampled_threads.c lib/sampled_threads.h \
 	lib/sampler.c lib/sampler_sig.c \
 	lib/sampler_sig.h lib/sampler_state.h \
 	lib/lua_symbols.c lib/lua_symbols_sig.c lib/lua_symbols_sig.h
@@ -71,6 +72,7 @@ lib_libwriter_la_SOURCES = lib/perf_names.c lib/perf_names.h \
 	lib/symbol_writer.c lib/symbol_writer.h
 lib_libsession_la_SOURCES = lib/session.c lib/session.h lib/sysprof_api.c \
 	lib/traces.c lib/traces.h \
+	lib/label_module.c lib/label_module.h \
 	lib/misc_module.c lib/memprof_module.c lib/memprof_module.h \
 	lib/lua_options.c lib/lua_options.h
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Lua API: the modules misc, misc.sysprof and (memprof_module.c) misc.memprof. Runs on the thread that calls
- * Lua. Nothing here throws on a caller's mistake: functions return nil, a
- * message and an errno.
+ * Lua API: the modules misc, misc.sysprof and (memprof_module.c) misc.memprof.
+ * Runs on the thread that calls Lua. Nothing here throws on a caller's mistake:
+ * functions return nil, a message and an errno.
  *
  * These loaders live in the library, not in misc.so, so that a host that links
  * the library and its Lua code share the one profile of the process.
@@ -16,6 +16,7 @@
 #include <lauxlib.h>
 
 #include "error.h"
+#include "label_module.h"
 #include "lua_options.h"
 #include "memprof_module.h"
 #include "session.h"
@@ -289,6 +290,7 @@ static const luaL_Reg sysprof_functions[] = {
 	{"stop", sysprof_stop},
 	{"report", sysprof_report},
 	{"available", sysprof_available},
+	{"label", label_coroutine},
 	{NULL, NULL},
 };
 

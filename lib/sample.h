@@ -56,7 +56,8 @@ struct sample {
 	                        * that the trace starts in, 0: not known */
 	uint16_t frame_count;
 	uint8_t state; /* enum sample_state */
-	uint8_t unused[5];
+	uint8_t unused;
+	uint32_t label; /* of the innermost coroutine that has one, 0: none */
 	struct frame frames[]; /* frame_count, leaf first */
 };
 
@@ -82,7 +83,8 @@ struct trace_symbol {
 	uint32_t trace_number;
 	uint32_t lua_symbol; /* id of the prototype it starts in */
 	uint32_t start_line;
-	uint32_t unused;
+	uint32_t code_bytes; /* of its machine code, 0: not known */
+	uint64_t code;       /* address of that */
 };
 
 #endif

@@ -11,6 +11,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "labels_sig.h"
 #include "load_sig.h"
 
 /* Ranges of the arena for library functions and markers: one each. */
@@ -238,6 +239,20 @@ static uint64_t now_ns(void)
 	       (uint64_t)now.tv_nsec;
 }
 
+/* A request's coroutine may have resumed others to do a part of its work. */
+static uint32_t find_label(const struct walk *walk)
+{
+	uint64_t previous = 0;
+	uint32_t label = 0;
+
+	for (size_t i = 0; !label && i < walk->vm_frame_count; i++) {
+		if (walk->vm_frames[i].thread != previous)
+			label = labels_find(walk->vm_frames[i].thread);
+		previous = walk->vm_frames[i].thread;
+	}
+	return label;
+}
+
 /* Hands the sample to the writer. False if the ring has no room. */
 static bool push_sample(struct sampler *sampler, const struct walk_facts *facts,
                         enum sample_state state, uint32_t frame_count)
@@ -272,6 +287,7 @@ static bool push_sample(struct sampler *sampler, const struct walk_facts *facts,
 		.trace_symbol = trace_symbol,
 		.frame_count = (uint16_t)frame_count,
 		.state = (uint8_t)state,
+		.label = find_label(&sampler->walk),
 	};
 	memcpy(sample->frames, sampler->list.frames, frame_bytes);
 	ring_commit(&sampler->ring, &sample->record);

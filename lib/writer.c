@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "function_names.h"
+#include "labels_sig.h"
 #include "object_writer.h"
 #include "sample.h"
 #include "host/host_symbols.h"
@@ -49,6 +50,14 @@
 
 struct seen_addresses {
 	uint64_t slots[SEEN_SLOTS]; /* address, 0: free */
+};
+
+/* Coroutines whose label was said last, by address. */
+#define LABEL_SLOTS 4096
+
+struct said_label {
+	uint64_t coroutine;
+	uint32_t label;
 };
 
 /* What the samples refer to by Lua symbol id. */
@@ -93,6 +102,8 @@ struct writer {
 	uint64_t look_cost_ns; /* of that look */
 	struct seen_addresses seen_functions; /* their start */
 	struct seen_addresses seen_addresses;
+	struct said_label labels[LABEL_SLOTS];
+	bool has_labels; /* some were said: coroutines without one matter */
 	struct guest_entry guest[SAMPLE_FRAMES_MAX];
 	uint64_t host[SAMPLE_FRAMES_MAX];
 };
@@ -410,6 +421,24 @@ static uint32_t write_stack(struct writer *writer, const struct sample *sample)
 	return node;
 }
 
+/* Says which label the samples of the coroutine have from here on, unless that
+ * was the last thing said. What the slot was taken from is said again then. */
+static void write_label(struct writer *writer, const struct sample *sample)
+{
+	struct said_label *said =
+		&writer->labels[(sample->coroutine >> 4) % LABEL_SLOTS];
+	bool is_news = said->coroutine != sample->coroutine
+	                       ? sample->label || writer->has_labels
+	                       : said->label != sample->label;
+
+	*said = (struct said_label){sample->coroutine, sample->label};
+	if (!is_news)
+		return;
+	writer->has_labels = true;
+	sysprof_write_label(&writer->encoder, sample->coroutine,
+	                    labels_text(sample->label));
+}
+
 static void write_sample_facts(struct writer *writer,
                                const struct sample *sample)
 {
@@ -485,6 +514,7 @@ static void write_sample(struct writer *writer, const struct sample *sample)
 
 	note_missing_rule(writer, sample);
 	write_native_symbols(writer, sample);
+	write_label(writer, sample);
 	write_sample_facts(writer, sample);
 	if (sample->state != STATE_TRACE) {
 		write_stack_sample(writer, sample);

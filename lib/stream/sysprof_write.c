@@ -311,6 +311,17 @@ void sysprof_write_sample_facts(struct sysprof_encoder *encoder,
 	extension_put(encoder, ITEM_SAMPLE, &item);
 }
 
+void sysprof_write_label(struct sysprof_encoder *encoder, uint64_t coroutine,
+                         const char *label)
+{
+	struct extension_body item;
+
+	item.used = 0;
+	extension_item_number(&item, coroutine);
+	extension_item_string(&item, label, strlen(label));
+	extension_put(encoder, ITEM_LABEL, &item);
+}
+
 void sysprof_write_mapping(struct sysprof_encoder *encoder,
                            const struct mapping_facts *facts)
 {

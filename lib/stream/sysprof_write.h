@@ -170,6 +170,10 @@ struct sample_facts {
 void sysprof_write_sample_facts(struct sysprof_encoder *encoder,
                                 const struct sample_facts *facts);
 
+/* Of the samples of the coroutine that are written from here on. */
+void sysprof_write_label(struct sysprof_encoder *encoder, uint64_t coroutine,
+                         const char *label);
+
 /* Code of an object file that is mapped. */
 struct mapping_facts {
 	uint64_t start, bytes;
