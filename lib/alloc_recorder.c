@@ -30,8 +30,9 @@
 #define RING_BYTES_SAMPLED (4u << 20)
 #define WAKE_BYTES         (1u << 19)
 
-/* The clock is read so often at least, in events. */
+/* The context is written so often at least, and the clock is read, in events. */
 #define CONTEXT_EVENTS 4096
+#define CLOCK_EVENTS   64
 
 struct alloc_recorder {
 	struct alloc_recorder_options options;
@@ -48,6 +49,7 @@ struct alloc_recorder {
 	struct running_cache *cache;
 	struct allocation_context context; /* as last written */
 	uint32_t context_events;           /* since then */
+	uint32_t clock_events;             /* of Lua and C functions */
 
 	/* Sampling. */
 	struct live_blocks live;
@@ -383,32 +385,51 @@ static void count(_Atomic uint64_t *counter)
 		memory_order_relaxed);
 }
 
-/* Describes the function or trace unless the writer knows it. What cannot be
- * described is charged to the VM. False if the ring has no room. */
-static bool describe_source(struct alloc_recorder *recorder,
-                            struct running *running)
+/* Describes the function unless the writer knows it. What cannot be described
+ * is charged to the VM. False if the ring has no room. */
+static bool describe_function(struct alloc_recorder *recorder,
+                              struct running *running)
 {
 	const struct known_prototype *known;
 	enum symbol_result result;
-	uint32_t lua_symbol;
 
-	if (!running->mark || *running->mark)
+	if (running->kind != RUNNING_LUA || *running->mark)
 		return true;
-	if (running->kind == RUNNING_LUA)
-		result = lua_symbols_find(recorder->symbols,
-		                          recorder->options.vm, running->value,
-		                          &known);
-	else
-		result = lua_symbols_find_trace(
-			recorder->symbols, recorder->options.vm,
-			running->trace_number, &lua_symbol);
+	result = lua_symbols_find(recorder->symbols, recorder->options.vm,
+	                          running->value, &known);
 	if (result == SYMBOL_RING_FULL)
 		return false;
 	if (result == SYMBOL_KNOWN)
 		*running->mark = 1;
-	else if (running->kind == RUNNING_LUA)
+	else
 		running->kind = RUNNING_INTERNAL;
 	return true;
+}
+
+/* The same for the trace; one that cannot be described has its number alone. */
+static bool describe_trace(struct alloc_recorder *recorder,
+                           const struct running *running)
+{
+	enum symbol_result result;
+	uint32_t lua_symbol;
+
+	if (!running->trace_number || *running->trace_mark)
+		return true;
+	result = lua_symbols_find_trace(recorder->symbols, recorder->options.vm,
+	                                running->trace_number, &lua_symbol);
+	if (result == SYMBOL_RING_FULL)
+		return false;
+	*running->trace_mark = 1;
+	return true;
+}
+
+/* Reading the clock costs as much as an event. */
+static void update_time(struct alloc_recorder *recorder)
+{
+	if (!recorder->options.sample_bytes &&
+	    recorder->clock_events++ % CLOCK_EVENTS != 0)
+		return;
+	recorder->context.time_ns = now_ns();
 }
 
 /* Writes the context if it has changed, or if the time is due. */
@@ -417,28 +438,21 @@ static bool push_context(struct alloc_recorder *recorder,
 {
 	struct allocation_context *last = &recorder->context;
 	struct allocation_context *record;
-	uint32_t lua_symbol;
 
 	if (running->kind == RUNNING_INTERNAL)
 		return true;
+	update_time(recorder);
 	if (last->coroutine == running->coroutine &&
 	    last->trace_number == running->trace_number &&
 	    recorder->context_events++ < CONTEXT_EVENTS)
 		return true;
-	if (running->trace_number &&
-	    lua_symbols_find_trace(recorder->symbols, recorder->options.vm,
-	                           running->trace_number,
-	                           &lua_symbol) == SYMBOL_RING_FULL)
-		return false;
 	record = ring_reserve(&recorder->ring, sizeof(*record));
 	if (!record)
 		return false;
-	*last = (struct allocation_context){
-		.record = {sizeof(*record), RING_ALLOCATION_CONTEXT},
-		.time_ns = now_ns(),
-		.coroutine = running->coroutine,
-		.trace_number = running->trace_number,
-	};
+	last->record =
+		(struct ring_record){sizeof(*record), RING_ALLOCATION_CONTEXT};
+	last->coroutine = running->coroutine;
+	last->trace_number = running->trace_number;
 	recorder->context_events =
 		recorder->options.sample_bytes ? CONTEXT_EVENTS : 0;
 	*record = *last;
@@ -495,7 +509,8 @@ static void record_event(struct alloc_recorder *recorder,
                          struct running *running,
                          const struct allocator_call *call)
 {
-	if (describe_source(recorder, running) &&
+	if (describe_function(recorder, running) &&
+	    describe_trace(recorder, running) &&
 	    push_context(recorder, running) &&
 	    (!recorder->walk || push_stack(recorder)) &&
 	    push_event(recorder, running, call))

@@ -615,7 +615,7 @@ static void use_trace(struct running_cache *cache, const struct vm *vm,
 	}
 	running->kind = RUNNING_TRACE;
 	running->value = running->trace_number;
-	running->mark = find_mark(cache, trace);
+	running->trace_mark = find_mark(cache, trace);
 	if (!read_return_address(vm, cframe, trace, &address))
 		return;
 	place = &cache->places[hash(address) % PLACES];

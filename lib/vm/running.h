@@ -30,9 +30,10 @@ struct running {
 	uint64_t value;
 	uint64_t coroutine;    /* its lua_State, 0: none */
 	uint32_t trace_number; /* 0: not in a trace */
-	/* RUNNING_LUA, RUNNING_TRACE: the caller's own mark of this function
-	 * or trace; 0 when what is at this address is new. */
+	/* The caller's own marks of the function (RUNNING_LUA) and of the trace
+	 * (where there is one); 0 when what is at this address is new. */
 	uint32_t *mark;
+	uint32_t *trace_mark;
 };
 
 struct running_cache; /* running.c: what was found out before. Zeroed at first */
