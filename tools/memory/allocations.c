@@ -68,12 +68,25 @@ static struct allocation_override *override_of(struct allocations *allocations,
                                                uint32_t owner,
                                                enum allocation_section section)
 {
+	uint32_t *recent =
+		&allocations->recent_overrides[(location * 31 + owner * 3 +
+	                                        section) %
+	                                       ALLOCATION_RECENT_OVERRIDES];
 	bool is_new;
-	uint32_t index =
-		*id_map_add(&allocations->overrides_by_key,
+	uint32_t index;
+
+	if (*recent != 0) {
+		struct allocation_override *override =
+			&allocations->overrides[*recent - 1];
+
+		if (override->location == location &&
+		    override->owner == owner && override->section == section)
+			return override;
+	}
+	index = *id_map_add(&allocations->overrides_by_key,
 	                    (uint64_t)location << 32 | owner, section,
 	                    (uint32_t)allocations->override_count, &is_new);
-
+	*recent = index + 1;
 	if (is_new) {
 		allocations->overrides = memory_grow(
 			allocations->overrides, &allocations->override_capacity,

@@ -65,6 +65,8 @@ struct allocation_weights {
 	double held_bytes;
 };
 
+#define ALLOCATION_RECENT_OVERRIDES 1024
+
 struct allocations {
 	/* Set before the first event. */
 	uint64_t sample_bytes; /* 0: every event is in the dump */
@@ -90,6 +92,8 @@ struct allocations {
 
 	struct id_map locations_by_key;
 	struct id_map overrides_by_key;
+	/* Index in overrides, more 1, of one that was counted lately. */
+	uint32_t recent_overrides[ALLOCATION_RECENT_OVERRIDES];
 };
 
 /* Zero a struct allocations before its first use. */

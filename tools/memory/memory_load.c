@@ -9,6 +9,19 @@
 #include "profile/memory.h"
 #include "stream/frame_name.h"
 
+/* A source that was looked up lately. */
+struct recent_source {
+	uint64_t value;
+	uint64_t line;
+	uint64_t trace_number;
+	uint32_t source;
+	uint32_t location; /* 0: the slot is free */
+	uint32_t node;     /* of the location, without a stack */
+	uint32_t generation;
+};
+
+#define RECENT_SOURCES 1024
+
 struct memory_loader {
 	struct loader *base;
 	struct memory_options options;
@@ -18,6 +31,8 @@ struct memory_loader {
 	struct id_map place_of;    /* value; line, kind -> number of a place */
 	struct id_map location_of; /* number of a place, trace -> location */
 	uint32_t place_count;
+	struct recent_source recent[RECENT_SOURCES];
+	uint32_t generation; /* of the recent ones that are good */
 
 	uint64_t trace_number; /* ITEM_CONTEXT */
 	/* ITEM_EVENT, of the next event. */
@@ -130,6 +145,7 @@ static uint32_t name_source(struct memory_loader *loader,
 static void forget_locations(struct memory_loader *loader)
 {
 	id_map_clear(&loader->location_of);
+	loader->generation++;
 }
 
 /* Number of a source, whatever its name. */
@@ -163,6 +179,35 @@ static uint32_t find_location(struct memory_loader *loader,
 			name_source(loader, event),
 			loader->options.compat ? place : 0, trace);
 	return *location;
+}
+
+/* The same, with a short way for what comes again and again. */
+static const struct recent_source *find_source(struct memory_loader *loader,
+                                               const struct dump_event *event)
+{
+	uint64_t hash = (event->value ^ event->line << 40 ^
+	                 loader->trace_number << 20 ^ event->source) *
+	                UINT64_C(0x9e3779b97f4a7c15);
+	struct recent_source *recent =
+		&loader->recent[(hash >> 40) % RECENT_SOURCES];
+
+	if (recent->location != 0 && recent->generation == loader->generation &&
+	    recent->value == event->value && recent->line == event->line &&
+	    recent->source == event->source &&
+	    recent->trace_number == loader->trace_number)
+		return recent;
+	*recent = (struct recent_source){
+		.value = event->value,
+		.line = event->line,
+		.trace_number = loader->trace_number,
+		.source = event->source,
+		.location = find_location(loader, event),
+		.generation = loader->generation,
+	};
+	recent->node = profile_node(
+		loader->base->profile, PROFILE_ROOT,
+		loader->memory->allocations.locations[recent->location].frame);
+	return recent;
 }
 
 /* ---- items ------------------------------------------------------------------- */
@@ -254,14 +299,11 @@ static bool read_item(struct loader *base, uint8_t kind, struct byte_input *in)
 static void count_event(struct memory_loader *loader,
                         const struct dump_event *event)
 {
-	struct allocations *allocations = &loader->memory->allocations;
-	uint32_t location = find_location(loader, event);
-	uint32_t node = loader->node;
+	const struct recent_source *source = find_source(loader, event);
 
-	if (!loader->has_stack)
-		node = profile_node(loader->base->profile, PROFILE_ROOT,
-		                    allocations->locations[location].frame);
-	allocations_count(allocations, event, location, node, loader->flags);
+	allocations_count(&loader->memory->allocations, event, source->location,
+	                  loader->has_stack ? loader->node : source->node,
+	                  loader->flags);
 	loader->has_stack = false;
 	loader->flags = 0;
 }
@@ -333,11 +375,9 @@ static void open_loader(struct memory_loader *loader,
 	base->options.compat = options->compat;
 	base->read_other_item = read_item;
 	base->other_context = loader;
-	*loader = (struct memory_loader){
-		.base = base,
-		.options = *options,
-		.memory = memory,
-	};
+	loader->base = base;
+	loader->options = *options;
+	loader->memory = memory;
 	loader->internal = profile_frame(&memory->profile, FRAME_MARKER, 0,
 	                                 "INTERNAL", strlen("INTERNAL"));
 	memory->allocations.resize_moves_owner = options->compat;
@@ -346,14 +386,14 @@ static void open_loader(struct memory_loader *loader,
 void memory_load(struct memory_profile *memory, FILE *file,
                  const char *file_name, const struct memory_options *options)
 {
-	struct memory_loader loader;
+	struct memory_loader *loader = memory_zeroed(1, sizeof(*loader));
 	struct loader *base;
 
 	*memory = (struct memory_profile){0};
 	profile_open(&memory->profile);
-	open_loader(&loader, memory, options);
-	base = loader.base;
-	memory->complete = load_records(&loader, file, file_name);
+	open_loader(loader, memory, options);
+	base = loader->base;
+	memory->complete = load_records(loader, file, file_name);
 	memory->has_trailing = dump_reader_has_trailing(&base->reader);
 	memcpy(memory->error, base->reader.error, sizeof(memory->error));
 	memory->aliases = base->symbols.aliases;
@@ -361,8 +401,9 @@ void memory_load(struct memory_profile *memory, FILE *file,
 	base->symbols.aliases = NULL;
 	base->symbols.alias_count = 0;
 	loader_free(base);
-	id_map_free(&loader.place_of);
-	id_map_free(&loader.location_of);
+	id_map_free(&loader->place_of);
+	id_map_free(&loader->location_of);
+	free(loader);
 }
 
 void memory_close(struct memory_profile *memory)
