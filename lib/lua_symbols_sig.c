@@ -160,6 +160,8 @@ static enum symbol_result describe_trace(struct lua_symbols *symbols,
 		.trace_number = known->number,
 		.lua_symbol = known->lua_symbol,
 		.start_line = line,
+		.code = known->code,
+		.code_bytes = known->code_bytes,
 	};
 	ring_commit(symbols->ring, &record->record);
 	return SYMBOL_KNOWN;
@@ -190,10 +192,14 @@ enum symbol_result lua_symbols_find_trace(struct lua_symbols *symbols,
 		.number = number,
 		.lua_symbol = prototype->id,
 	};
+	if (!load_u64(trace + vm->layout->trace.code, &fresh.code) ||
+	    !load_u32(trace + vm->layout->trace.code_bytes, &fresh.code_bytes))
+		return SYMBOL_UNREADABLE;
 	if (entry->start_pc == fresh.start_pc &&
 	    entry->number == fresh.number &&
 	    entry->vm_number == fresh.vm_number &&
-	    entry->lua_symbol == fresh.lua_symbol)
+	    entry->lua_symbol == fresh.lua_symbol &&
+	    entry->code == fresh.code)
 		return SYMBOL_KNOWN;
 	result = describe_trace(symbols, &fresh, start.line);
 	if (result == SYMBOL_KNOWN)

@@ -35,10 +35,11 @@ struct known_prototype {
 
 struct known_trace {
 	uint64_t start_pc;
+	uint64_t code; /* address of its machine code */
 	uint32_t vm_number;
 	uint32_t number;
 	uint32_t lua_symbol;
-	uint32_t unused;
+	uint32_t code_bytes;
 };
 
 struct lua_symbols {

@@ -346,6 +346,8 @@ static void write_trace_symbol(struct writer *writer,
 
 	sysprof_write_trace(&writer->encoder, trace->trace_number,
 	                    symbol.prototype, trace->start_line);
+	sysprof_write_trace_code(&writer->encoder, trace->trace_number,
+	                         trace->code, trace->code_bytes);
 }
 
 /* Library functions and markers are few: all are named at the start. */

@@ -114,6 +114,9 @@ enum extension_item {
 	 * U offset in the file, STR build id (its bytes; empty: none), STR
 	 * path. Replaces what was mapped there. */
 	ITEM_MAPPING = 9,
+	/* Machine code of a trace: U trace number, U address, U bytes. Holds
+	 * until the number or the addresses are given to another one. */
+	ITEM_TRACE_CODE = 10,
 	/* U coroutine, STR label (empty: none): the samples of this coroutine
 	 * have this label from here on. */
 	ITEM_LABEL = 10,

@@ -36,6 +36,7 @@ void profile_close(struct profile *profile)
 	free(profile->tags);
 	free(profile->counts);
 	free(profile->moments);
+	free(profile->codes);
 	free_session(&profile->session);
 	name_table_free(&profile->names);
 	id_map_free(&profile->sources);

@@ -75,6 +75,14 @@ struct profile_moment {
 	uint32_t tag;
 };
 
+/* Machine code of a trace, from a moment on. */
+struct profile_code {
+	uint64_t time_ns; /* of the sample before it was first seen */
+	uint64_t start;
+	uint64_t bytes;
+	uint32_t trace; /* frame that names the trace */
+};
+
 /* ITEM_SESSION and ITEM_END. */
 struct profile_session {
 	bool known; /* the dump has our extension */
@@ -135,6 +143,10 @@ struct profile {
 	struct profile_moment *moments;
 	size_t moment_count;
 	size_t moment_capacity;
+
+	struct profile_code *codes; /* in time, if moments are asked for */
+	size_t code_count;
+	size_t code_capacity;
 
 	uint64_t sample_count;
 	uint64_t by_state[STATE_COUNT];      /* their sum is sample_count */
