@@ -254,29 +254,54 @@ void function_names_close(struct function_names *names)
 	free(names);
 }
 
+/* Half a name would be a wrong one: 0 where it does not fit. */
+static size_t copy_name(const char *found, char *name, size_t capacity)
+{
+	size_t length = found ? strlen(found) : 0;
+
+	if (!length || length >= capacity)
+		return 0;
+	memcpy(name, found, length + 1);
+	return length;
+}
+
+/* A chunk loaded from a string without a name is called by its own text. What
+ * was cut off may have a second function in the last line. */
+static size_t find_in_text(const char *text, size_t bytes, uint32_t first_line,
+                           char *name, size_t capacity)
+{
+	struct lua_definitions definitions;
+	size_t length;
+
+	if (bytes >= FUNCTION_NAMES_TEXT_BYTES)
+		while (bytes > 0 && text[bytes - 1] != '\n')
+			bytes--;
+	if (lua_definitions_read(&definitions, text, bytes))
+		return 0;
+	length = copy_name(lua_definitions_find(&definitions, first_line), name,
+	                   capacity);
+	lua_definitions_free(&definitions);
+	return length;
+}
+
 size_t function_names_find(struct function_names *names, const char *chunk,
                            size_t chunk_bytes, uint32_t first_line, char *name,
                            size_t capacity)
 {
 	const struct source_file *file;
-	const char *found;
-	size_t length;
 
 	if (capacity == 0)
 		return 0;
 	name[0] = '\0';
-	if (chunk_bytes < 2 || chunk_bytes > PATH_MAX || chunk[0] != '@' ||
+	if (chunk_bytes < 2 || chunk_bytes > PATH_MAX || chunk[0] == '=' ||
 	    memchr(chunk, '\0', chunk_bytes))
 		return 0;
+	if (chunk[0] != '@')
+		return find_in_text(chunk, chunk_bytes, first_line, name,
+		                    capacity);
 	file = find_file(names, chunk + 1, chunk_bytes - 1);
-	found = file ? lua_definitions_find(&file->definitions, first_line)
-	             : NULL;
-	if (!found)
+	if (!file)
 		return 0;
-	length = strlen(found);
-	/* Half a name would be a wrong one. */
-	if (length >= capacity)
-		return 0;
-	memcpy(name, found, length + 1);
-	return length;
+	return copy_name(lua_definitions_find(&file->definitions, first_line),
+	                 name, capacity);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Names of Lua functions, read off the definition in the source file.
+ * Names of Lua functions, read off the definition in the source file, or in the
+ * chunk name where that is the source.
  *
  * Debug information gives a chunk and a first line but no name. Where the file
  * is readable and no younger than the process, the line that defines the
@@ -17,6 +18,10 @@ struct function_names; /* function_names.c: caches the files it has read */
 
 struct function_names *function_names_open(void); /* NULL: out of memory */
 void function_names_close(struct function_names *names);
+
+/* A chunk name of this length may have been cut: CHUNK_NAME_BYTES_MAX of
+ * lua_symbols_sig.c. */
+#define FUNCTION_NAMES_TEXT_BYTES 1024
 
 /* Writes the name, terminated, to name (capacity bytes) and returns its length;
  * 0 and an empty string where it cannot be told. chunk is the raw chunk name

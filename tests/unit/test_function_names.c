@@ -145,8 +145,24 @@ START_TEST(other_chunks_have_no_file)
 	assert_chunk(chunk, strlen(chunk), 2, "");
 	assert_chunk("", 0, 1, "");
 	assert_chunk("@", 1, 1, "");
-	assert_chunk("function f() end", 16, 1, "");
 	assert_chunk("@a\0b", 4, 1, "");
+}
+END_TEST
+
+START_TEST(chunk_called_by_its_text_is_read)
+{
+	static const char text[] = "local x\nlocal function f() end\n";
+	char long_text[FUNCTION_NAMES_TEXT_BYTES];
+
+	assert_chunk(text, sizeof(text) - 1, 2, "f");
+	assert_chunk(text, sizeof(text) - 1, 1, "");
+	assert_chunk("function f() end", 16, 1, "f");
+	assert_chunk("a name", 6, 1, "");
+	/* Its last line goes on, perhaps with another function. */
+	memset(long_text, ' ', sizeof(long_text));
+	memcpy(long_text, "function f() end\nfunction g() end", 33);
+	assert_chunk(long_text, sizeof(long_text), 1, "f");
+	assert_chunk(long_text, sizeof(long_text), 2, "");
 }
 END_TEST
 
@@ -276,6 +292,7 @@ int main(void)
 	tcase_add_test(tests, old_file_is_believed);
 	tcase_add_test(tests, relative_path_is_tried);
 	tcase_add_test(tests, other_chunks_have_no_file);
+	tcase_add_test(tests, chunk_called_by_its_text_is_read);
 	tcase_add_test(tests, what_cannot_be_read_has_no_names);
 	tcase_add_test(tests, younger_file_is_not_believed);
 	tcase_add_test(tests, changed_file_is_not_believed);
