@@ -38,8 +38,11 @@ static void write_mapping(struct sysprof_encoder *encoder,
 		.path = mapping->path,
 	};
 
-	if (first && elf_image_read(mappings, first, &image))
-		facts.build_id_bytes = elf_image_build_id(&image, build_id);
+	/* Of what has no header here neither is known. */
+	if (!first || !elf_image_read(mappings, first, &image))
+		return;
+	facts.file_address = mapping->start - image.bias;
+	facts.build_id_bytes = elf_image_build_id(&image, build_id);
 	sysprof_write_mapping(encoder, &facts);
 }
 

@@ -21,6 +21,8 @@ enum option_value {
 	OPTION_COMPAT,
 	OPTION_LINES,
 	OPTION_HOST_ADDRESSES,
+	OPTION_INLINES,
+	OPTION_SYSROOT,
 	OPTION_PARTIAL,
 	OPTION_STATE,
 	OPTION_THREAD,
@@ -48,6 +50,8 @@ static const struct option long_options[] = {
 	{"output", required_argument, NULL, 'o'},
 	{"lines", optional_argument, NULL, OPTION_LINES},
 	{"host-addresses", no_argument, NULL, OPTION_HOST_ADDRESSES},
+	{"inlines", no_argument, NULL, OPTION_INLINES},
+	{"sysroot", required_argument, NULL, OPTION_SYSROOT},
 	{"partial", no_argument, NULL, OPTION_PARTIAL},
 	{"state", required_argument, NULL, OPTION_STATE},
 	{"thread", required_argument, NULL, OPTION_THREAD},
@@ -119,6 +123,9 @@ static void print_help(void)
 	      "state\n"
 	      "  --min-percent=P  --rows=N   leave out what is small\n"
 	      "  --host-addresses    native frames as addresses\n"
+	      "  --inlines           native frames of inlined functions, too\n"
+	      "  --sysroot=DIR       look for object and debug files below "
+	      "DIR\n"
 	      "  --help, --version\n"
 	      "Exit status: 0 good, 1 bad input or I/O error, 2 wrong usage.\n",
 	      stdout);
@@ -408,6 +415,12 @@ static int take_option(struct command *command, int option)
 	case OPTION_HOST_ADDRESSES:
 		command->load.host_addresses = true;
 		return -1;
+	case OPTION_INLINES:
+		command->load.inlines = true;
+		return -1;
+	case OPTION_SYSROOT:
+		command->load.sysroot = optarg;
+		return -1;
 	case OPTION_PARTIAL:
 		command->partial = true;
 		return -1;
@@ -437,7 +450,8 @@ static bool has_questions(const struct command *command)
 	return load->states != 0 || load->threads.count > 0 ||
 	       load->vms.count > 0 || load->coroutines.count > 0 ||
 	       load->has_from || load->has_to || load->host_addresses ||
-	       selection->include || selection->exclude || selection->root ||
+	       load->inlines || load->sysroot || selection->include ||
+	       selection->exclude || selection->root ||
 	       selection->lines != LINES_NONE || selection->side != SIDE_BOTH ||
 	       selection->group_count > 0 || command->min_percent > 0 ||
 	       command->compare;
@@ -485,6 +499,11 @@ static int check_format(struct command *command, bool has_format)
 	return -1;
 }
 
+static void tell_notice(const char *text)
+{
+	say("%s", text);
+}
+
 /* What the format needs, and what questions need. */
 static void settle(struct command *command)
 {
@@ -493,9 +512,11 @@ static void settle(struct command *command)
 
 	command->load.labels = (wants & OUTPUT_WANTS_LABELS) != 0 ||
 	                       selection->group_count > 0;
+	command->load.notice = tell_notice;
 	command->load.moments = (wants & OUTPUT_WANTS_MOMENTS) != 0;
 	if ((wants & OUTPUT_WANTS_LINES) != 0 && selection->lines == LINES_NONE)
 		selection->lines = LINES_KEEP;
+	command->load.native_lines = selection->lines != LINES_NONE;
 	if ((wants & OUTPUT_HAS_ROWS) == 0)
 		selection->prune_percent = command->min_percent;
 }

@@ -111,12 +111,10 @@ enum extension_item {
 	/* Once, last: U stop (CLOCK_MONOTONIC ns), U samples, U samples lost. */
 	ITEM_END = 8,
 	/* Code of an object file, mapped from now on: U start address, U bytes,
-	 * U offset in the file, STR build id (its bytes; empty: none), STR
-	 * path. Replaces what was mapped there. */
+	 * U offset in the file, U address of the start by the file's own count,
+	 * STR build id (its bytes; empty: none), STR path. Replaces what was
+	 * mapped there. */
 	ITEM_MAPPING = 9,
-	/* Machine code of a trace: U trace number, U address, U bytes. Holds
-	 * until the number or the addresses are given to another one. */
-	ITEM_TRACE_CODE = 10,
 	/* U coroutine, STR label (empty: none): the samples of this coroutine
 	 * have this label from here on. */
 	ITEM_LABEL = 10,
@@ -155,7 +153,8 @@ enum lost_reason {
 	LOST_FOREIGN_THREAD = 2, /* signal came to a thread without a sampler */
 	LOST_NESTED = 3,         /* signal inside the handler */
 	LOST_FAULTS_BLOCKED = 4, /* SIGSEGV blocked: reading would be fatal */
-	LOST_FAULTS_REPLACED = 5, /* the host has replaced our SIGSEGV handler */
+	LOST_FAULTS_REPLACED =
+		5, /* the host has replaced our SIGSEGV handler */
 	LOST_COUNT
 };
 

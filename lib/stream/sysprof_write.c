@@ -334,23 +334,11 @@ void sysprof_write_mapping(struct sysprof_encoder *encoder,
 	extension_item_number(&item, facts->start);
 	extension_item_number(&item, facts->bytes);
 	extension_item_number(&item, facts->file_offset);
+	extension_item_number(&item, facts->file_address);
 	extension_item_string(&item, (const char *)facts->build_id,
 	                      facts->build_id_bytes);
 	extension_item_string(&item, facts->path + cut, path_bytes - cut);
 	extension_put(encoder, ITEM_MAPPING, &item);
-}
-
-void sysprof_write_trace_code(struct sysprof_encoder *encoder,
-                              uint64_t trace_number, uint64_t code,
-                              uint64_t bytes)
-{
-	struct extension_body item;
-
-	item.used = 0;
-	extension_item_number(&item, trace_number);
-	extension_item_number(&item, code);
-	extension_item_number(&item, bytes);
-	extension_put(encoder, ITEM_TRACE_CODE, &item);
 }
 
 void sysprof_write_lost(struct sysprof_encoder *encoder,

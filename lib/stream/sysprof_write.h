@@ -178,6 +178,7 @@ void sysprof_write_label(struct sysprof_encoder *encoder, uint64_t coroutine,
 struct mapping_facts {
 	uint64_t start, bytes;
 	uint64_t file_offset;
+	uint64_t file_address; /* of start, as the file counts addresses */
 	const uint8_t *build_id;
 	size_t build_id_bytes; /* 0: it has none */
 	const char *path;      /* of the file, or "[vdso]" */
@@ -185,11 +186,6 @@ struct mapping_facts {
 
 void sysprof_write_mapping(struct sysprof_encoder *encoder,
                            const struct mapping_facts *facts);
-
-/* Machine code of the trace that was last written under this number. */
-void sysprof_write_trace_code(struct sysprof_encoder *encoder,
-                              uint64_t trace_number, uint64_t code,
-                              uint64_t bytes);
 
 /* total_count: samples lost for this reason since the start. */
 void sysprof_write_lost(struct sysprof_encoder *encoder,

@@ -277,6 +277,7 @@ static void read_mapping(struct byte_input *in)
 	if (offset < number(in))
 		own_code_is_mapped = true;
 	number(in);
+	number(in);
 	ck_assert_uint_le(strlen(string(in)), 20);
 	ck_assert_uint_gt(strlen(string(in)), 0);
 	ck_assert(byte_input_at_end(in));

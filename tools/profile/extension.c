@@ -94,24 +94,29 @@ static bool read_session(struct item *item)
 	return good;
 }
 
-static bool read_trace_code(struct item *item)
+static bool read_mapping(struct item *item)
 {
-	struct loader *loader = item->loader;
-	struct profile *profile = loader->profile;
-	struct profile_code code = {.time_ns = loader->last_time_ns};
-	uint64_t number;
+	struct code_mapping mapping = {.start = 0};
+	uint64_t file_offset;
+	char *build_id = NULL;
+	char *path = NULL;
+	bool good = get_number(item, &mapping.start, "start of a mapping") &&
+	            get_number(item, &mapping.bytes, "bytes of a mapping") &&
+	            get_number(item, &file_offset, "offset of a mapping") &&
+	            get_number(item, &mapping.file_address,
+	                       "address of a mapping") &&
+	            get_string(item, &build_id, &mapping.build_id_bytes,
+	                       "build id of a mapping") &&
+	            get_string(item, &path, NULL, "path of a mapping");
 
-	if (!get_number(item, &number, "trace of machine code") ||
-	    !get_number(item, &code.start, "address of machine code") ||
-	    !get_number(item, &code.bytes, "bytes of machine code"))
-		return false;
-	if (!loader->options.moments)
-		return true;
-	code.trace = naming_trace(loader, number);
-	profile->codes = memory_grow(profile->codes, &profile->code_capacity,
-	                             profile->code_count + 1, sizeof(code));
-	profile->codes[profile->code_count++] = code;
-	return true;
+	if (good) {
+		mapping.build_id = (const uint8_t *)build_id;
+		mapping.path = path;
+		naming_add_mapping(item->loader, &mapping);
+	}
+	free(build_id);
+	free(path);
+	return good;
 }
 
 static bool read_end(struct item *item)
@@ -208,7 +213,7 @@ static bool find_node(struct item *item, uint64_t number, const char *what,
 }
 
 static bool read_frame(struct item *item, uint8_t kind_and_flags,
-                       uint32_t *frame)
+                       uint32_t *frame, uint64_t *host_address)
 {
 	struct loader *loader = item->loader;
 	uint8_t kind = kind_and_flags & FRAME_KIND_MASK;
@@ -223,7 +228,7 @@ static bool read_frame(struct item *item, uint8_t kind_and_flags,
 		return false;
 	switch (kind) {
 	case FRAME_HOST:
-		*frame = naming_host(loader, value)->join.frame;
+		*host_address = value;
 		return true;
 	case FRAME_LUA:
 		*frame = naming_lua(loader, value, line, flags);
@@ -250,13 +255,14 @@ static bool read_node(struct item *item)
 	uint8_t kind_and_flags;
 	uint32_t parent = PROFILE_ROOT;
 	uint32_t frame = 0;
+	uint64_t host_address = 0;
 
 	if (!get_number(item, &number, "parent of a node") ||
 	    !find_node(item, number, "parent of a node", &parent))
 		return false;
 	if (!byte_input_get_byte(&item->in, &kind_and_flags))
 		return field_missing(item, "frame kind of a node");
-	if (!read_frame(item, kind_and_flags, &frame))
+	if (!read_frame(item, kind_and_flags, &frame, &host_address))
 		return false;
 
 	if (loader->tree_count == 0)
@@ -265,7 +271,9 @@ static bool read_node(struct item *item)
 		memory_grow(loader->tree, &loader->tree_capacity,
 	                    loader->tree_count + 1, sizeof(*loader->tree));
 	loader->tree[loader->tree_count++] =
-		profile_node(loader->profile, parent, frame);
+		(kind_and_flags & FRAME_KIND_MASK) == FRAME_HOST
+			? naming_host_node(loader, parent, host_address)
+			: profile_node(loader->profile, parent, frame);
 	return true;
 }
 
@@ -321,8 +329,8 @@ static bool read_body(struct item *item, uint8_t kind)
 		return true;
 	case ITEM_LOST:
 		return read_lost(item);
-	case ITEM_TRACE_CODE:
-		return read_trace_code(item);
+	case ITEM_MAPPING:
+		return read_mapping(item);
 	case ITEM_END:
 		return read_end(item);
 	}

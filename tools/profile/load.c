@@ -319,6 +319,7 @@ void loader_free(struct loader *loader)
 {
 	dump_reader_close(&loader->reader);
 	symbols_free(&loader->symbols);
+	symbolizer_close(loader->symbolizer);
 	id_map_free(&loader->host_cache);
 	id_map_free(&loader->proto_cache);
 	id_map_free(&loader->trace_cache);

@@ -28,8 +28,13 @@ struct load_filter {
 struct load_options {
 	bool compat;         /* names and stacks as the old parser's */
 	bool host_addresses; /* native frames and C functions as 0x… */
-	bool labels;         /* tags have thread, VM and coroutine */
-	bool moments;        /* the profile has a list of samples in time */
+	bool inlines;        /* native frames also of inlined functions */
+	bool native_lines;   /* native frames have their source line */
+	const char *sysroot; /* before paths of object files; NULL: none */
+	/* Told of object files that cannot be used; may be NULL. */
+	void (*notice)(const char *text);
+	bool labels;  /* tags have thread, VM and coroutine */
+	bool moments; /* the profile has a list of samples in time */
 
 	uint32_t states; /* bit 1 << state: the samples wanted; 0: all */
 	struct load_filter threads;

@@ -10,11 +10,15 @@
 #include "dump_reader.h"
 #include "join.h"
 #include "load.h"
+#include "symbolize.h"
 #include "symbols.h"
 
 /* What is known of a native address; see naming_host(). */
 struct host_naming {
 	struct join_host join;
+	/* Frames of the functions that are inlined there, outermost first. */
+	uint32_t inlined[SYMBOLIZE_FRAMES_MAX - 1];
+	size_t inlined_count;
 	enum compat_entry compat;
 };
 
@@ -33,6 +37,7 @@ struct loader {
 	struct load_options options;
 	struct profile *profile;
 	struct symbols symbols;
+	struct symbolizer *symbolizer; /* NULL: no mapping is known */
 
 	/* Names already found; emptied when a symbol changes. */
 	struct id_map host_cache; /* address -> index in hosts */
@@ -92,7 +97,12 @@ void naming_forget_prototypes(struct loader *loader);
 void naming_forget_hosts(struct loader *loader);
 void naming_forget_traces(struct loader *loader);
 
+void naming_add_mapping(struct loader *loader,
+                        const struct code_mapping *mapping);
 const struct host_naming *naming_host(struct loader *loader, uint64_t address);
+/* The node of native code at the address, called by the parent. */
+uint32_t naming_host_node(struct loader *loader, uint32_t parent,
+                          uint64_t address);
 /* A C function by its entry. */
 uint32_t naming_c_function(struct loader *loader, uint64_t address);
 uint32_t naming_fast(struct loader *loader, uint64_t number);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "demangle.h"
 #include "fast_names.h"
 #include "memory.h"
 #include "stream/frame_name.h"
@@ -27,20 +28,89 @@ void naming_forget_traces(struct loader *loader)
 
 /* ---- native code ------------------------------------------------------- */
 
+void naming_add_mapping(struct loader *loader,
+                        const struct code_mapping *mapping)
+{
+	const struct symbolize_options options = {
+		.sysroot = loader->options.sysroot,
+		.notice = loader->options.notice,
+	};
+
+	if (loader->options.compat || loader->options.host_addresses)
+		return;
+	if (loader->symbolizer == NULL)
+		loader->symbolizer = symbolizer_open(&options);
+	symbolizer_add_mapping(loader->symbolizer, mapping);
+	naming_forget_hosts(loader);
+}
+
+/* The spelling of a symbol, demangled if it is mangled. */
+static size_t symbol_name(char *name, const char *symbol)
+{
+	char *demangled = demangle(symbol);
+	const char *shown = demangled != NULL ? demangled : symbol;
+	size_t bytes = frame_name_native(name, shown, strlen(shown));
+
+	free(demangled);
+	return bytes;
+}
+
+/* code: what the object file says; its name is NULL to use the dump's. */
 static uint32_t native_frame(struct loader *loader, enum frame_kind kind,
-                             uint64_t address, const struct c_symbol *symbol)
+                             uint64_t address, const struct c_symbol *symbol,
+                             const struct code_frame *code)
 {
 	char name[FRAME_NAME_BYTES];
+	const struct profile_source source = {
+		.file = code->file != NULL ? code->file : "",
+		.file_bytes = code->file != NULL ? strlen(code->file) : 0,
+		.line = code->line,
+	};
 	size_t bytes;
 
-	if (symbol == NULL || loader->options.host_addresses)
+	if (loader->options.host_addresses ||
+	    (symbol == NULL && code->name == NULL))
 		bytes = frame_name_address(name, address);
 	else
-		bytes = frame_name_native(name, symbol->name,
-		                          symbol->name_bytes);
-	return profile_frame(loader->profile, kind,
-	                     address >> 63 ? PROFILE_FLAG_KERNEL : 0, name,
-	                     bytes);
+		bytes = symbol_name(name, code->name != NULL ? code->name
+		                                             : symbol->name);
+	return profile_frame_at(loader->profile, kind,
+	                        address >> 63 ? PROFILE_FLAG_KERNEL : 0, name,
+	                        bytes, &source);
+}
+
+/* Where the process found no symbol it wrote the object's name and an offset,
+ * or just the object's name. */
+static bool is_nameless(const struct c_symbol *symbol)
+{
+	return symbol == NULL || symbol->name[0] == '[' ||
+	       strstr(symbol->name, "+0x") != NULL;
+}
+
+/* What the object files say of the address, outermost first; at least one frame,
+ * which may be empty. The dump's own name is preferred: it is from the process
+ * itself, and perf's is the same. */
+static size_t look_up(struct loader *loader, uint64_t address,
+                      const struct c_symbol *symbol, struct code_frame *frames)
+{
+	const struct load_options *options = &loader->options;
+	size_t count = 0;
+
+	frames[0] = (struct code_frame){NULL, NULL, 0};
+	if (loader->symbolizer == NULL)
+		return 1;
+	if (options->inlines)
+		count = symbolizer_find_inlined(loader->symbolizer, address,
+		                                frames);
+	else if (options->native_lines || is_nameless(symbol))
+		symbolizer_find(loader->symbolizer, address, &frames[0]);
+	if (!is_nameless(symbol))
+		frames[0].name = NULL;
+	if (count == 0)
+		count = 1;
+	for (size_t i = 0; i < count && !options->native_lines; i++)
+		frames[i] = (struct code_frame){frames[i].name, NULL, 0};
+	return count;
 }
 
 /* "SYMBOL:0xADDR" with the symbol's address, or "CFUNC 0xADDR". */
@@ -61,6 +131,21 @@ static uint32_t compat_native_frame(struct loader *loader, uint64_t address,
 	return frame;
 }
 
+/* The frames of the address, but for the compat output. */
+static void name_frames(struct loader *loader, uint64_t address,
+                        const struct c_symbol *symbol,
+                        struct host_naming *naming)
+{
+	struct code_frame frames[SYMBOLIZE_FRAMES_MAX];
+	size_t count = look_up(loader, address, symbol, frames);
+
+	naming->join.frame =
+		native_frame(loader, FRAME_HOST, address, symbol, &frames[0]);
+	for (size_t i = 1; i < count; i++)
+		naming->inlined[naming->inlined_count++] = native_frame(
+			loader, FRAME_HOST, address, NULL, &frames[i]);
+}
+
 static struct host_naming name_host(struct loader *loader, uint64_t address)
 {
 	const struct c_symbol *symbol =
@@ -73,10 +158,11 @@ static struct host_naming name_host(struct loader *loader, uint64_t address)
 		naming.join.enters_vm = join_name_enters_vm(symbol->name);
 		naming.compat = compat_entry_of(symbol->name);
 	}
-	naming.join.frame =
-		loader->options.compat
-			? compat_native_frame(loader, address, symbol)
-			: native_frame(loader, FRAME_HOST, address, symbol);
+	if (loader->options.compat)
+		naming.join.frame =
+			compat_native_frame(loader, address, symbol);
+	else
+		name_frames(loader, address, symbol, &naming);
 	return naming;
 }
 
@@ -96,10 +182,26 @@ const struct host_naming *naming_host(struct loader *loader, uint64_t address)
 	return &loader->hosts[index];
 }
 
+uint32_t naming_host_node(struct loader *loader, uint32_t parent,
+                          uint64_t address)
+{
+	const struct host_naming *naming = naming_host(loader, address);
+	uint32_t node =
+		profile_node(loader->profile, parent, naming->join.frame);
+
+	for (size_t i = 0; i < naming->inlined_count; i++)
+		node = profile_node(loader->profile, node, naming->inlined[i]);
+	return node;
+}
+
 uint32_t naming_c_function(struct loader *loader, uint64_t address)
 {
-	return native_frame(loader, FRAME_C, address,
-	                    symbols_find_c(&loader->symbols, address));
+	const struct c_symbol *symbol =
+		symbols_find_c(&loader->symbols, address);
+	struct code_frame frames[SYMBOLIZE_FRAMES_MAX];
+
+	look_up(loader, address, symbol, frames);
+	return native_frame(loader, FRAME_C, address, symbol, &frames[0]);
 }
 
 /* ---- Lua --------------------------------------------------------------- */

@@ -100,6 +100,19 @@ static uint32_t plain_frame(struct select *select, uint32_t old)
 	return select->plain[old];
 }
 
+/* Lua functions have their file in the name. */
+static void write_with_line(char *name, size_t bytes,
+                            const struct profile_frame *frame)
+{
+	const char *slash = strrchr(frame->file, '/');
+
+	if (frame->kind != FRAME_HOST || frame->file[0] == '\0')
+		snprintf(name, bytes, "%s line %u", frame->name, frame->line);
+	else
+		snprintf(name, bytes, "%s %s:%u", frame->name,
+		         slash != NULL ? slash + 1 : frame->file, frame->line);
+}
+
 static uint32_t frame_with_line(struct select *select, uint32_t old)
 {
 	struct profile_frame frame = select->from->frames[old];
@@ -108,8 +121,7 @@ static uint32_t frame_with_line(struct select *select, uint32_t old)
 	if (frame.line == 0)
 		return plain_frame(select, old);
 	if (select->with_line[old] == 0) {
-		snprintf(name, sizeof(name), "%s line %u", frame.name,
-		         frame.line);
+		write_with_line(name, sizeof(name), &frame);
 		frame.name = name;
 		select->with_line[old] = profile_copy_frame(select->to, &frame);
 	}
