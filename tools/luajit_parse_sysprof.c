@@ -293,9 +293,10 @@ static int follow_input(struct reading *reading)
 		.show = show_view,
 		.context = reading,
 	};
+	struct load_options options = command->load;
+	options.is_live = true;
 	profile_add_dump(&reading->profile, follower_read, &follower,
-	                 shown_name(command->inputs[0]), &command->load,
-	                 &result);
+	                 shown_name(command->inputs[0]), &options, &result);
 	if (file != stdin)
 		fclose(file);
 	show_view(reading);

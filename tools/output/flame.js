@@ -270,9 +270,9 @@
 		lines.push(grouped(total) + " samples, " +
 			percent(total, all) + (zoomed !== 0 ? "; " +
 			percent(total, view.total[zoomed]) + " of " +
-			name_of(zoomed) : "") + "; " +
+			name_of(zoomed) : "") + (view === forward ? "; " +
 			grouped(view.self[entry]) + " of its own, " +
-			percent(view.self[entry], all));
+			percent(view.self[entry], all) : ""));
 		if (is_comparison)
 			lines.push("before " + percent(total -
 				view.fresh[entry], all - all_new) +
@@ -731,7 +731,9 @@
 
 	document.title = data.title;
 	title.textContent = data.title;
-	element("small", title, { text: grouped(all) + " samples" +
+	element("small", title, { text: (is_comparison ?
+		grouped(all - all_new) + " samples before, " +
+		grouped(all_new) + " after" : grouped(all) + " samples") +
 		(data.lost > 0 ? ", " + grouped(data.lost) + " lost" : "") });
 	if (is_comparison)
 		show_comparison_legend();

@@ -21,7 +21,7 @@
 #define HEADER_HEIGHT   44
 #define ROW_HEIGHT      17
 #define CHARACTER_WIDTH 7.3 /* of the 12 px monospace font */
-#define WIDTH_MIN       0.1 /* narrower frames are left out */
+#define WIDTH_MIN       0.3 /* narrower frames are left out */
 
 /* Where things are in the picture. */
 struct layout {

@@ -269,18 +269,18 @@ static void write_traces(FILE *file, const struct profile *profile)
 			find_row(&traces, &profile->frames[trace], 0)->self +=
 				count->samples;
 	}
-	if (traces.count > 0) {
+	if (traces.count > 0)
 		qsort(traces.rows, traces.count, sizeof(*traces.rows),
 		      compare_rows);
-		fprintf(file, "\n%10s %7s  %s\n", "samples", "", "trace");
-	}
 	for (size_t i = 0; i < traces.count; i++) {
 		const struct row *row = &traces.rows[i];
 
 		if (!is_shown(profile, shown,
 		              percent(row->self, profile->sample_count)))
 			continue;
-		shown++;
+		if (shown++ == 0)
+			fprintf(file, "\n%10s %7s  %s\n", "samples", "",
+			        "trace");
 		write_count(file, row->self, profile->sample_count,
 		            row->frame->name);
 	}

@@ -80,28 +80,29 @@ static bool read_proto(struct dump_reader *reader, struct dump_record *record)
 	                   "first line of a Lua function");
 }
 
-/* Of items that are in the chunk, which is usual, no copy is made. */
+/* Of items that are in the chunk, which is usual, no copy is made. Never waits
+ * for more than the record, whose writer may be a living one. */
 static bool read_extension(struct dump_reader *reader,
                            struct dump_record *record)
 {
 	struct byte_input *in = &reader->in;
-	const uint8_t *bytes = byte_input_peek(in, NUMBER_BYTES_MAX);
-	struct byte_input ahead;
-	uint64_t count;
+	const uint8_t *bytes = NULL;
+	uint64_t count = 0;
+	size_t length_bytes = 0;
 
 	record->kind = DUMP_EXTENSION;
+	if (in->count - in->next >= sizeof(uint64_t))
+		length_bytes =
+			number_decode_short(in->bytes + in->next, &count);
+	if (length_bytes > 0 && count <= DUMP_CHUNK_BYTES - sizeof(uint64_t))
+		bytes = byte_input_peek(in, length_bytes + (size_t)count);
 	if (bytes == NULL)
 		return read_text(reader, record, "items of an extension");
-	byte_input_open_memory(&ahead, bytes, NUMBER_BYTES_MAX, 0);
-	if (!byte_input_get_number(&ahead, &count) ||
-	    count > DUMP_CHUNK_BYTES - NUMBER_BYTES_MAX ||
-	    (bytes = byte_input_peek(in, ahead.next + count)) == NULL)
-		return read_text(reader, record, "items of an extension");
-	record->text = (const char *)bytes + ahead.next;
+	record->text = (const char *)bytes + length_bytes;
 	record->text_bytes = (size_t)count;
-	record->readable_bytes = in->count - in->next - ahead.next;
-	record->text_offset = byte_input_offset(in) + ahead.next;
-	in->next += ahead.next + (size_t)count;
+	record->readable_bytes = in->count - in->next - length_bytes;
+	record->text_offset = byte_input_offset(in) + length_bytes;
+	in->next += length_bytes + (size_t)count;
 	return true;
 }
 

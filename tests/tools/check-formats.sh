@@ -1,0 +1,52 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Every output format has the same samples in the same stacks: dumps of our
+# encoder, and recorded ones where LUAJIT_SYSPROF_CORPUS names them. What
+# Debian's go can tell of the pprof output is looked at too, where there is go.
+set -eu
+
+: "${top_builddir:?run by make check}" "${top_srcdir:?}"
+parse=$top_builddir/tools/luajit-parse-sysprof
+if ! command -v python3 >/dev/null; then
+	echo "SKIP: no python3 to read the formats back"
+	exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+for dump in small hostile; do
+	"$top_builddir/tests/write_small_dump" $dump >"$work/$dump.bin"
+done
+"$top_builddir/bench/write_large_dump" 1 500 >"$work/large.bin" 2>/dev/null
+set -- "$work/small.bin" "$work/hostile.bin" "$work/large.bin"
+for dump in "${LUAJIT_SYSPROF_CORPUS:-/nonexistent}"/sysprof/*.bin; do
+	[ ! -e "$dump" ] || set -- "$@" "$dump"
+done
+python3 "$top_srcdir/tests/tools/check-formats.py" "$parse" "$@"
+
+if "$parse" --help | grep -q 'not in this build'; then
+	exit 0
+fi
+if ! command -v go >/dev/null; then
+	echo "without go tool pprof: go is not installed"
+	exit 0
+fi
+
+# pprof itself reads what we write, and adds up to the same.
+export HOME="$work" PPROF_TMPDIR="$work"
+"$parse" --format=pprof "$work/small.bin" -o "$work/small.pb.gz" 2>/dev/null
+go tool pprof -sample_index=samples -top "$work/small.pb.gz" \
+	>"$work/top" 2>"$work/err" || { cat "$work/err"; exit 1; }
+grep -q 'accounting for 7, 100% of 7 total' "$work/top" ||
+	{ cat "$work/top"; exit 1; }
+grep -q '^ *2 28.57% .* 3 42.86%  fib app.lua:3$' "$work/top" ||
+	{ cat "$work/top"; exit 1; }
+go tool pprof -tags "$work/small.pb.gz" >"$work/tags" 2>/dev/null
+for tag in state thread vm coroutine trace process; do
+	grep -q "^ *$tag: Total" "$work/tags" ||
+		{ echo "no label $tag"; cat "$work/tags"; exit 1; }
+done
+go tool pprof -lines -sample_index=samples -top "$work/small.pb.gz" \
+	2>/dev/null | grep -q 'fib app.lua:3 app.lua:5' ||
+	{ echo "no lines"; exit 1; }
+echo "go tool pprof agrees"
