@@ -346,7 +346,9 @@ void profile_add_dump(struct profile *profile, byte_input_reader read,
 	loader->dump = profile_dump(profile, file_name);
 	*result = (struct load_result){0};
 	result->complete = load_records(loader, read, context, file_name);
-	result->has_trailing = dump_reader_has_trailing(&loader->reader);
+	if (!options->is_live)
+		result->has_trailing =
+			dump_reader_has_trailing(&loader->reader);
 	result->read_count = loader->read_count;
 	result->bytes = byte_input_offset(&loader->reader.in);
 	memcpy(result->error, loader->reader.error, sizeof(result->error));

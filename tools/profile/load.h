@@ -35,6 +35,8 @@ struct load_options {
 	void (*notice)(const char *text);
 	bool labels;  /* tags have thread, VM and coroutine */
 	bool moments; /* the profile has a list of samples in time */
+	/* Nobody looks behind the end record: the input may wait there. */
+	bool is_live;
 
 	uint32_t states; /* bit 1 << state: the samples wanted; 0: all */
 	struct load_filter threads;
