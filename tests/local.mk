@@ -160,3 +160,7 @@ check_PROGRAMS += tests/end-to-end/threads_host
 tests_end_to_end_threads_host_LDADD = lib/libluajit-sysprof.la $(LUAJIT_LIBS)
 dist_check_SCRIPTS += tests/end-to-end/threads.sh
 TESTS += tests/end-to-end/threads.sh
+
+dist_check_SCRIPTS += tests/check-vm-layout-probe.sh
+EXTRA_DIST += tests/vm_layout_fixture.c
+TESTS += tests/check-vm-layout-probe.sh

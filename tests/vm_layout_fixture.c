@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A library whose debug information has the structures that vm-layout-probe
+ * looks for, with offsets as no LuaJIT has them. It is compiled with -g and
+ * never run.
+ */
+#include <stdint.h>
+
+#define PAD(name, bytes) char name[bytes]
+
+typedef struct GCRef {
+	uint64_t gcptr64;
+} GCRef;
+
+typedef struct lua_State {
+	PAD(pad, 9);
+	uint8_t gct, dummy_ffid, status;
+	PAD(pad2, 4);
+	GCRef glref;
+	PAD(pad3, 8);
+	uint64_t base, top, maxstack, stack;
+	PAD(pad4, 16);
+	uint64_t cframe;
+	uint32_t stacksize;
+} lua_State;
+
+typedef struct GCproto {
+	PAD(pad, 9);
+	uint8_t gct, numparams, framesize;
+	uint32_t sizebc;
+	PAD(pad2, 48);
+	uint64_t chunkname;
+	uint32_t firstline, numline;
+	uint64_t lineinfo, declname, varinfo;
+} GCproto;
+
+typedef struct GCfuncC {
+	PAD(pad, 10);
+	uint8_t ffid;
+	PAD(pad2, 21);
+	uint64_t pc, f;
+} GCfuncC;
+
+typedef struct GCstr {
+	PAD(pad, 20);
+	uint32_t len;
+} GCstr;
+
+typedef struct GCtrace {
+	PAD(pad, 10);
+	uint16_t nsnap;
+	PAD(pad2, 20);
+	uint64_t ir;
+	PAD(pad3, 4);
+	uint32_t nsnapmap;
+	uint64_t snap, snapmap, startpt, startpc;
+	uint32_t startins, szmcode;
+	uint64_t mcode;
+	PAD(pad4, 6);
+	uint16_t spadjust, traceno, link, root;
+} GCtrace;
+
+typedef struct SnapShot {
+	uint32_t mapofs;
+	uint16_t ref, mcofs;
+	uint8_t nslots, topslot, nent, count;
+} SnapShot;
+
+/* Fields in a structure, and in unnamed ones, are found, too. */
+typedef struct global_State {
+	uint64_t allocf, allocd;
+	struct {
+		uint64_t total, threshold;
+		uint32_t stepmul, pause;
+	} gc;
+	uint8_t hookmask;
+	volatile int32_t vmstate;
+	union {
+		GCRef mainthref;
+		uint64_t other;
+	};
+	uint64_t registrytv, hookf, panic;
+	GCRef cur_L, jit_base;
+} global_State;
+
+typedef struct jit_State {
+	PAD(pad, 100);
+	uint32_t sizetrace;
+	uint64_t trace;
+	uint32_t parent, exitno;
+	uint64_t mcarea, mctop, mcbot, szmcarea;
+} jit_State;
+
+typedef struct GG_State {
+	lua_State L;
+	global_State g;
+	jit_State J;
+	uint64_t dispatch[4];
+} GG_State;
+
+typedef enum { BC_ISLT, BC__MAX = 99 } BCOp;
+
+extern GG_State fixture_state;
+extern GCproto fixture_prototype;
+extern GCfuncC fixture_function;
+extern GCstr fixture_string;
+extern GCtrace fixture_trace;
+extern SnapShot fixture_snapshot;
+extern BCOp fixture_opcode;
+GG_State fixture_state;
+GCproto fixture_prototype;
+GCfuncC fixture_function;
+GCstr fixture_string;
+#ifndef WITHOUT_TRACE
+GCtrace fixture_trace;
+#endif
+SnapShot fixture_snapshot;
+BCOp fixture_opcode;
