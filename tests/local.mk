@@ -164,3 +164,8 @@ TESTS += tests/end-to-end/threads.sh
 dist_check_SCRIPTS += tests/check-vm-layout-probe.sh
 EXTRA_DIST += tests/vm_layout_fixture.c
 TESTS += tests/check-vm-layout-probe.sh
+
+# Other builds of LuaJIT, from Debian's mirror: too long for every check.
+dist_check_SCRIPTS += tests/other-builds.sh
+EXTRA_DIST += tests/other_host.c
+LONG_TESTS += tests/other-builds.sh
