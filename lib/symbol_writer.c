@@ -10,6 +10,7 @@
 #include "function_names.h"
 #include "lmisclib.h"
 #include "host/host_symbols.h"
+#include "vm/code.h"
 
 /* Addresses whose symbol is in the stream. A slot that is taken over only
  * costs a repeated record. */
@@ -77,13 +78,18 @@ static bool seen_before(struct seen_addresses *seen, uint64_t address)
 void symbol_writer_native(struct symbol_writer *symbols, uint64_t address)
 {
 	struct host_symbol symbol;
+	const char *name;
 
 	if (address == 0 || seen_before(&symbols->seen_addresses, address))
 		return;
-	host_symbols_find(symbols->host_symbols, address, &symbol);
+	name = vm_code_name(address, &symbol.start);
+	if (!name) {
+		host_symbols_find(symbols->host_symbols, address, &symbol);
+		name = symbol.name;
+	}
 	if (seen_before(&symbols->seen_functions, symbol.start))
 		return;
-	sysprof_write_c_symbol(symbols->encoder, symbol.start, symbol.name);
+	sysprof_write_c_symbol(symbols->encoder, symbol.start, name);
 }
 
 /* False: out of memory, the symbol has no entry then. */

@@ -56,7 +56,8 @@ tests_unit_test_clock_LDADD = lib/libclock.la lib/libbase.la $(CHECK_LIBS)
 check_PROGRAMS += tests/unit/test_writer
 TESTS += tests/unit/test_writer
 tests_unit_test_writer_LDADD = lib/libwriter.la lib/libclock.la \
-	lib/libstream.la lib/libhost.la perfmap/libperfmap.la lib/libbase.la $(CHECK_LIBS)
+	lib/libstream.la lib/libvm.la lib/libhost.la \
+	perfmap/libperfmap.la lib/libbase.la $(CHECK_LIBS)
 
 check_PROGRAMS += tests/unit/test_lua_definitions tests/unit/test_function_names
 TESTS += tests/unit/test_lua_definitions tests/unit/test_function_names
@@ -66,6 +67,9 @@ tests_unit_test_function_names_LDADD = lib/libnames.la $(CHECK_LIBS)
 dist_check_SCRIPTS += tests/end-to-end/lua-api.sh
 EXTRA_DIST += tests/end-to-end/lua-api.lua
 TESTS += tests/end-to-end/lua-api.sh
+
+dist_check_SCRIPTS += tests/end-to-end/native-names.sh
+TESTS += tests/end-to-end/native-names.sh
 
 # With the library of test_unwind_table.
 dist_check_SCRIPTS += tests/end-to-end/late-library.sh

@@ -174,6 +174,32 @@ static struct known_code *find_new(uint64_t address, struct error *error)
 	return found;
 }
 
+static const char *name_in(const struct vm_code *code, uint64_t address,
+                           uint64_t *start)
+{
+	if (address >= code->start && address < code->end) {
+		*start = code->start;
+		return "lj_vm interpreter";
+	}
+	if (address >= code->end && address < code->ffi_call_end) {
+		*start = code->end;
+		return "lj_vm ffi call";
+	}
+	return NULL;
+}
+
+const char *vm_code_name(uint64_t address, uint64_t *start)
+{
+	const struct known_code *code;
+	const char *name = NULL;
+
+	pthread_mutex_lock(&known_lock);
+	for (code = known; code && !name; code = code->next)
+		name = name_in(&code->code, address, start);
+	pthread_mutex_unlock(&known_lock);
+	return name;
+}
+
 const struct vm_code *vm_code_find(uint64_t address, struct error *error)
 {
 	struct known_code *found;

@@ -49,6 +49,11 @@ struct vm_code {
  * function that the VM called. Not for the signal handler. */
 const struct vm_code *vm_code_find(uint64_t address, struct error *error);
 
+/* Name of the part of a known VM's code that holds the address, which starts at
+ * *start; NULL if none does. VMs are stripped, and the nearest symbol would be
+ * that of some other function. Not for the signal handler. */
+const char *vm_code_name(uint64_t address, uint64_t *start);
+
 /* After how many pushed bytes does the frame start? The distance from the stack
  * pointer to the CFA at ip if ip is inside a prologue or an epilogue, else 0.
  * Async-signal-safe. */
