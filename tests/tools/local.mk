@@ -2,11 +2,12 @@
 # Tests of reading: formats, questions, damage, speed.
 
 tools_test_scripts = tests/tools/check-formats.sh \
-	tests/tools/check-questions.sh tests/end-to-end/flame-graph.sh
+	tests/tools/check-questions.sh tests/end-to-end/flame-graph.sh \
+	tests/fuzz/fuzz-outputs.sh
 dist_check_SCRIPTS += $(tools_test_scripts)
 TESTS += $(tools_test_scripts)
 EXTRA_DIST += tests/tools/check-formats.py tests/end-to-end/browser.py \
-	tests/end-to-end/flame-graph.py
+	tests/end-to-end/flame-graph.py tests/fuzz/fuzz_outputs.c
 
 check_PROGRAMS += tests/unit/test_dump_versions
 TESTS += tests/unit/test_dump_versions

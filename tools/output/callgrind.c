@@ -168,6 +168,8 @@ static void write_costs(struct callgrind *callgrind)
 	const struct profile_frame *frames = callgrind->profile->frames;
 	uint32_t function = UINT32_MAX;
 
+	if (callgrind->cost_count == 0)
+		return;
 	qsort_r(callgrind->costs, callgrind->cost_count,
 	        sizeof(*callgrind->costs), compare_costs, callgrind->functions);
 	for (size_t i = 0; i < callgrind->cost_count; i++) {

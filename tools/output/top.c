@@ -136,7 +136,9 @@ static void write_rows(FILE *file, const struct profile *profile,
 	uint64_t all = profile->sample_count;
 	size_t shown = 0;
 
-	qsort(table->rows, table->count, sizeof(*table->rows), compare_rows);
+	if (table->count > 0)
+		qsort(table->rows, table->count, sizeof(*table->rows),
+		      compare_rows);
 	fprintf(file, "%10s %7s %10s %7s  %s\n", "self", "self%", "total",
 	        "total%", by_line ? "line" : "function");
 	for (size_t i = 0; i < table->count; i++) {
@@ -215,8 +217,9 @@ static void write_changes(FILE *file, const struct profile *profile,
 	struct sides all = count_sides(profile);
 	size_t shown = 0;
 
-	qsort_r(table->rows, table->count, sizeof(*table->rows),
-	        compare_changes, &all);
+	if (table->count > 0)
+		qsort_r(table->rows, table->count, sizeof(*table->rows),
+		        compare_changes, &all);
 	fprintf(file,
 	        "%llu samples before, %llu after; self and total of each "
 	        "in percent\n",

@@ -201,7 +201,7 @@ static bool has_build_id(const struct code_object *object, int fd)
  * is another one. */
 static int open_same(const struct code_object *object, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0 || has_build_id(object, fd))
 		return fd;
