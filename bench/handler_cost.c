@@ -146,7 +146,7 @@ int main(int argc, char **argv)
 	pthread_create(&drainer, NULL, drain, sampler_ring(sampler));
 	sampler_attach(sampler);
 	action.sa_sigaction = measure;
-	sigaction(SAMPLE_CLOCK_SIGNAL, &action, NULL);
+	sigaction(sample_clock_signal(), &action, NULL);
 	sample_clock_start(&clock, &error);
 	run(L, atof(argv[3]));
 	sample_clock_stop(&clock);

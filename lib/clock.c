@@ -28,6 +28,18 @@
 #define NS_PER_SECOND 1000000000
 #define NS_PER_US     1000
 
+static int clock_signal = SIGPROF;
+
+int sample_clock_signal(void)
+{
+	return clock_signal;
+}
+
+void sample_clock_set_signal(int signal)
+{
+	clock_signal = signal;
+}
+
 /* The clock that clock_getcpuclockid(3) has for a process, for one thread:
  * MAKE_THREAD_CPUCLOCK(thread_id, CPUCLOCK_SCHED) of Linux' posix-timers.h. */
 static clockid_t thread_cpu_clock(pid_t thread_id)
@@ -39,9 +51,11 @@ static clockid_t thread_cpu_clock(pid_t thread_id)
 
 static int open_perf_event(struct sample_clock *clock, pid_t thread_id)
 {
+	bool counts_time = clock->kind == SAMPLE_CLOCK_PERF;
 	struct perf_event_attr attributes = {
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_TASK_CLOCK,
+		.type = counts_time ? PERF_TYPE_SOFTWARE : clock->event.type,
+		.config = counts_time ? PERF_COUNT_SW_TASK_CLOCK
+	                              : clock->event.config,
 		.size = sizeof(attributes),
 		.sample_period = clock->interval_ns,
 		.wakeup_events = 1,
@@ -59,7 +73,7 @@ static int send_overflows_to(int fd, pid_t thread_id)
 {
 	struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = thread_id};
 
-	if (fcntl(fd, F_SETSIG, SAMPLE_CLOCK_SIGNAL) < 0 ||
+	if (fcntl(fd, F_SETSIG, clock_signal) < 0 ||
 	    fcntl(fd, F_SETOWN_EX, &owner) < 0)
 		return -1;
 	return fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK);
@@ -77,7 +91,8 @@ static int open_perf_clock(struct sample_clock *clock, pid_t thread_id)
 	}
 	if (clock->fd < 0)
 		return -errno;
-	if (send_overflows_to(clock->fd, thread_id) < 0) {
+	if (send_overflows_to(clock->fd, thread_id) < 0 ||
+	    ioctl(clock->fd, PERF_EVENT_IOC_ID, &clock->event_id) < 0) {
 		int code = -errno;
 
 		close(clock->fd);
@@ -87,24 +102,22 @@ static int open_perf_clock(struct sample_clock *clock, pid_t thread_id)
 	return 0;
 }
 
-/* ---- thread CPU timer --------------------------------------------------- */
+/* ---- timer of a thread --------------------------------------------------- */
 
-static int open_thread_timer(struct sample_clock *clock, pid_t thread_id)
+static int open_timer(struct sample_clock *clock, clockid_t time,
+                      pid_t thread_id)
 {
 	struct sigevent event = {
 		.sigev_notify = SIGEV_THREAD_ID,
-		.sigev_signo = SAMPLE_CLOCK_SIGNAL,
+		.sigev_signo = clock_signal,
 		.sigev_value.sival_ptr = clock,
 	};
 
 	event.sigev_notify_thread_id = thread_id;
-	if (timer_create(thread_cpu_clock(thread_id), &event, &clock->timer) <
-	    0)
-		return -errno;
-	return 0;
+	return timer_create(time, &event, &clock->timer) < 0 ? -errno : 0;
 }
 
-static int set_thread_timer(struct sample_clock *clock, uint64_t interval_ns)
+static int set_timer(struct sample_clock *clock, uint64_t interval_ns)
 {
 	struct timespec interval = {
 		.tv_sec = (time_t)(interval_ns / NS_PER_SECOND),
@@ -117,16 +130,16 @@ static int set_thread_timer(struct sample_clock *clock, uint64_t interval_ns)
 
 /* ---- process timer ------------------------------------------------------ */
 
-static int start_process_timer(struct sample_clock *clock)
+static int set_process_timer(uint64_t interval_ns, struct itimerval *previous)
 {
-	uint64_t interval_us = (clock->interval_ns + NS_PER_US - 1) / NS_PER_US;
+	uint64_t interval_us = (interval_ns + NS_PER_US - 1) / NS_PER_US;
 	struct timeval interval = {
 		.tv_sec = (time_t)(interval_us / 1000000),
 		.tv_usec = (suseconds_t)(interval_us % 1000000),
 	};
 	struct itimerval value = {interval, interval};
 
-	return setitimer(ITIMER_PROF, &value, &clock->previous);
+	return setitimer(ITIMER_PROF, &value, previous);
 }
 
 /* ---- all kinds ---------------------------------------------------------- */
@@ -135,6 +148,8 @@ static const char *const kind_calls[] = {
 	[SAMPLE_CLOCK_PERF] = "perf_event_open",
 	[SAMPLE_CLOCK_THREAD_TIMER] = "timer_create",
 	[SAMPLE_CLOCK_PROCESS_TIMER] = "setitimer",
+	[SAMPLE_CLOCK_WALL_TIMER] = "timer_create",
+	[SAMPLE_CLOCK_EVENT] = "perf_event_open",
 };
 
 static int open_kind(struct sample_clock *clock, pid_t thread_id)
@@ -143,13 +158,26 @@ static int open_kind(struct sample_clock *clock, pid_t thread_id)
 
 	switch (clock->kind) {
 	case SAMPLE_CLOCK_PERF:
+	case SAMPLE_CLOCK_EVENT:
 		return open_perf_clock(clock, thread_id);
 	case SAMPLE_CLOCK_THREAD_TIMER:
-		return open_thread_timer(clock, thread_id);
+		return open_timer(clock, thread_cpu_clock(thread_id),
+		                  thread_id);
+	case SAMPLE_CLOCK_WALL_TIMER:
+		return open_timer(clock, CLOCK_MONOTONIC, thread_id);
 	case SAMPLE_CLOCK_PROCESS_TIMER:
+		if (clock_signal != SIGPROF)
+			return -EINVAL;
 		return getitimer(ITIMER_PROF, &current) < 0 ? -errno : 0;
 	}
 	return -EINVAL;
+}
+
+static int last_kind(int first_kind)
+{
+	return first_kind < SAMPLE_CLOCK_PROCESS_TIMER
+	               ? SAMPLE_CLOCK_PROCESS_TIMER
+	               : first_kind;
 }
 
 int sample_clock_open(struct sample_clock *clock,
@@ -163,8 +191,7 @@ int sample_clock_open(struct sample_clock *clock,
 	memset(clock, 0, sizeof(*clock));
 	clock->interval_ns = interval_ns;
 	clock->fd = -1;
-	for (int kind = first_kind; kind <= SAMPLE_CLOCK_PROCESS_TIMER;
-	     kind++) {
+	for (int kind = first_kind; kind <= last_kind(first_kind); kind++) {
 		clock->kind = (enum sample_clock_kind)kind;
 		code = open_kind(clock, thread_id);
 		if (code == 0)
@@ -181,19 +208,50 @@ int sample_clock_open(struct sample_clock *clock,
 	                 tried);
 }
 
+int sample_clock_open_event(struct sample_clock *clock,
+                            const struct sample_event *event, pid_t thread_id,
+                            uint64_t interval, struct error *error)
+{
+	int code;
+
+	memset(clock, 0, sizeof(*clock));
+	clock->kind = SAMPLE_CLOCK_EVENT;
+	clock->event = *event;
+	clock->interval_ns = interval;
+	clock->fd = -1;
+	code = open_kind(clock, thread_id);
+	if (code == 0)
+		return 0;
+	return error_set(error, PROFILE_ERRIO, -code,
+	                 "the event %s cannot be counted: %s", event->name,
+	                 strerror(-code));
+}
+
+bool sample_clock_is_lost(const struct sample_clock *clock)
+{
+	uint64_t id;
+
+	return clock->fd >= 0 &&
+	       (ioctl(clock->fd, PERF_EVENT_IOC_ID, &id) < 0 ||
+	        id != clock->event_id);
+}
+
 int sample_clock_start(struct sample_clock *clock, struct error *error)
 {
 	int result = -1;
 
 	switch (clock->kind) {
 	case SAMPLE_CLOCK_PERF:
+	case SAMPLE_CLOCK_EVENT:
 		result = ioctl(clock->fd, PERF_EVENT_IOC_ENABLE, 0);
 		break;
 	case SAMPLE_CLOCK_THREAD_TIMER:
-		result = set_thread_timer(clock, clock->interval_ns);
+	case SAMPLE_CLOCK_WALL_TIMER:
+		result = set_timer(clock, clock->interval_ns);
 		break;
 	case SAMPLE_CLOCK_PROCESS_TIMER:
-		result = start_process_timer(clock);
+		result =
+			set_process_timer(clock->interval_ns, &clock->previous);
 		break;
 	}
 	if (result < 0)
@@ -203,14 +261,37 @@ int sample_clock_start(struct sample_clock *clock, struct error *error)
 	return 0;
 }
 
+int sample_clock_set_interval(struct sample_clock *clock, uint64_t interval_ns)
+{
+	clock->interval_ns = interval_ns;
+	switch (clock->kind) {
+	case SAMPLE_CLOCK_PERF:
+	case SAMPLE_CLOCK_EVENT:
+		if (sample_clock_is_lost(clock))
+			return -EBADF;
+		return ioctl(clock->fd, PERF_EVENT_IOC_PERIOD, &interval_ns) < 0
+		               ? -errno
+		               : 0;
+	case SAMPLE_CLOCK_THREAD_TIMER:
+	case SAMPLE_CLOCK_WALL_TIMER:
+		return set_timer(clock, interval_ns) < 0 ? -errno : 0;
+	case SAMPLE_CLOCK_PROCESS_TIMER:
+		return set_process_timer(interval_ns, NULL) < 0 ? -errno : 0;
+	}
+	return -EINVAL;
+}
+
 void sample_clock_stop(struct sample_clock *clock)
 {
 	switch (clock->kind) {
 	case SAMPLE_CLOCK_PERF:
-		ioctl(clock->fd, PERF_EVENT_IOC_DISABLE, 0);
+	case SAMPLE_CLOCK_EVENT:
+		if (!sample_clock_is_lost(clock))
+			ioctl(clock->fd, PERF_EVENT_IOC_DISABLE, 0);
 		break;
 	case SAMPLE_CLOCK_THREAD_TIMER:
-		set_thread_timer(clock, 0);
+	case SAMPLE_CLOCK_WALL_TIMER:
+		set_timer(clock, 0);
 		break;
 	case SAMPLE_CLOCK_PROCESS_TIMER:
 		setitimer(ITIMER_PROF, &clock->previous, NULL);
@@ -220,17 +301,16 @@ void sample_clock_stop(struct sample_clock *clock)
 
 void sample_clock_close(struct sample_clock *clock)
 {
-	if (clock->kind == SAMPLE_CLOCK_THREAD_TIMER)
+	if (clock->kind == SAMPLE_CLOCK_THREAD_TIMER ||
+	    clock->kind == SAMPLE_CLOCK_WALL_TIMER)
 		timer_delete(clock->timer);
-	if (clock->fd >= 0)
-		close(clock->fd);
-	clock->fd = -1;
+	sample_clock_abandon(clock);
 }
 
 /* Timers are not inherited; the descriptor is, and stays the parent's. */
 void sample_clock_abandon(struct sample_clock *clock)
 {
-	if (clock->fd >= 0)
+	if (clock->fd >= 0 && !sample_clock_is_lost(clock))
 		close(clock->fd);
 	clock->fd = -1;
 }
@@ -245,6 +325,10 @@ const char *sample_clock_name(const struct sample_clock *clock)
 		return "thread CPU timer";
 	case SAMPLE_CLOCK_PROCESS_TIMER:
 		return "process timer";
+	case SAMPLE_CLOCK_WALL_TIMER:
+		return "wall clock timer";
+	case SAMPLE_CLOCK_EVENT:
+		return clock->event.name;
 	}
 	return "no clock";
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * Sample clock: sends SIGPROF to one thread each interval of its CPU time.
- * Opened, started and stopped outside the handler.
+ * Sample clock: sends a signal to one thread each interval, of its CPU time if
+ * nothing else is asked for. Opened, started and stopped outside the handler.
  *
- * In this order, the first that the system allows:
+ * CPU time, in this order, the first that the system allows:
  *   perf task clock   perf_event_open(2); honours 0.1 ms
  *   thread CPU timer  timer_create(2); no faster than the kernel's tick
  *   process timer     setitimer(2) ITIMER_PROF; the same, for the whole process
+ *
+ * Others, which nothing stands in for:
+ *   wall clock        timer_create(2) CLOCK_MONOTONIC: blocked time counts, too
+ *   an event          perf_event_open(2): so many cycles, page faults, …
  */
 #ifndef LIB_CLOCK_H
 #define LIB_CLOCK_H
@@ -20,12 +24,25 @@
 
 #include "error.h"
 
-#define SAMPLE_CLOCK_SIGNAL SIGPROF
+/* The signal of all clocks of the process, SIGPROF unless another one is set. It
+ * changes only while no clock is open. The process timer has SIGPROF alone. */
+int sample_clock_signal(void);
+void sample_clock_set_signal(int signal);
 
 enum sample_clock_kind {
 	SAMPLE_CLOCK_PERF,
 	SAMPLE_CLOCK_THREAD_TIMER,
 	SAMPLE_CLOCK_PROCESS_TIMER,
+	SAMPLE_CLOCK_WALL_TIMER,
+	SAMPLE_CLOCK_EVENT,
+};
+
+/* An event of perf_event_open(2) that samples are counted by. */
+struct sample_event {
+	char name[64];   /* as perf list has it */
+	uint32_t type;   /* PERF_TYPE_* */
+	uint64_t config; /* of that type */
+	uint64_t count;  /* usual number of events between two samples */
 };
 
 /* Shortest interval that the kernel keeps, longest that makes sense. */
@@ -34,10 +51,13 @@ enum sample_clock_kind {
 
 struct sample_clock {
 	enum sample_clock_kind kind;
-	uint64_t interval_ns;
-	int fd;         /* SAMPLE_CLOCK_PERF, else -1 */
-	bool user_only; /* SAMPLE_CLOCK_PERF: no right to sample system calls */
-	timer_t timer;  /* SAMPLE_CLOCK_THREAD_TIMER */
+	uint64_t interval_ns;      /* SAMPLE_CLOCK_EVENT: events, not ns */
+	struct sample_event event; /* SAMPLE_CLOCK_EVENT */
+	int fd;                    /* SAMPLE_CLOCK_PERF and _EVENT, else -1 */
+	uint64_t
+		event_id; /* the kernel's, of fd: tells whether it is still ours */
+	bool user_only; /* the same: no right to sample system calls */
+	timer_t timer;  /* SAMPLE_CLOCK_THREAD_TIMER and _WALL_TIMER */
 	struct itimerval previous; /* SAMPLE_CLOCK_PROCESS_TIMER: what it
 				    * replaced, put back when it stops */
 };
@@ -52,6 +72,23 @@ int sample_clock_open(struct sample_clock *clock,
                       uint64_t interval_ns, struct error *error);
 int sample_clock_start(struct sample_clock *clock, struct error *error);
 
+/* The same for a clock that counts events, interval of them between samples. */
+int sample_clock_open_event(struct sample_clock *clock,
+                            const struct sample_event *event, pid_t thread_id,
+                            uint64_t interval, struct error *error);
+
+/* Has the host closed the descriptor, as daemons do with all of them? Then the
+ * clock has ended, and the number may be that of a file of the host. */
+bool sample_clock_is_lost(const struct sample_clock *clock);
+
+/* Takes effect at once, and once more at sample_clock_start(). */
+int sample_clock_set_interval(struct sample_clock *clock, uint64_t interval_ns);
+
+/* The event of that name: "cycles", "page-faults", "sched:sched_switch", … 0, or
+ * -1 with the names that this system has in *error. */
+int sample_event_find(const char *name, struct sample_event *event,
+                      struct error *error);
+
 /* Signals sent before may still be pending when these return: the SIGPROF
  * handler must stay until they are drained. */
 void sample_clock_stop(struct sample_clock *clock);
@@ -62,7 +99,7 @@ void sample_clock_close(struct sample_clock *clock);
 void sample_clock_abandon(struct sample_clock *clock);
 
 /* "perf task clock", "perf task clock (user code only)", "thread CPU timer",
- * "process timer". */
+ * "process timer", "wall clock timer", or the name of the event. */
 const char *sample_clock_name(const struct sample_clock *clock);
 
 /* Did this clock send the signal? Async-signal-safe. */

@@ -59,7 +59,7 @@ lib_libnames_la_SOURCES = lib/function_names.c lib/function_names.h \
 noinst_LTLIBRARIES += lib/libclock.la lib/libsampler.la lib/libwriter.la \
 	lib/libsession.la
 lib_libclock_la_SOURCES = lib/sample.h \
-	lib/clock.c lib/clock.h lib/clock_sig.c \
+	lib/clock.c lib/clock.h lib/clock_events.c lib/clock_sig.c \
 	lib/ring.c lib/ring_sig.c lib/ring_sig.h
 lib_libsampler_la_SOURCES = lib/labels.c lib/labels_sig.c lib/labels_sig.h \
 	lib/labels_state.h lib/sampled_threads.c lib/sampled_threads.h \

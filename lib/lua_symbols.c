@@ -26,6 +26,7 @@ struct lua_symbols *lua_symbols_open(struct ring *ring,
 		          strerror(errno));
 		return NULL;
 	}
+	madvise(symbols, sizeof(*symbols), MADV_DONTFORK);
 	symbols->ring = ring;
 	symbols->last_id = last_id;
 	symbols->arena = arena;

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 
 #include <lauxlib.h>
@@ -22,15 +23,19 @@
 #include "session.h"
 #include "stream/frame_name.h"
 
-#define NS_PER_MS           1e6
-#define INTERVAL_NS_DEFAULT UINT64_C(10000000)
-#define PATH_DEFAULT        "sysprof.bin"
-#define OPTION_NAMES        "mode, interval, path, scope, perf, perf_dir"
+#define NS_PER_MS                 1e6
+#define INTERVAL_NS_DEFAULT       UINT64_C(10000000)
+#define OVERHEAD_PERMILLE_DEFAULT 50
+#define PATH_DEFAULT              "sysprof.bin"
+#define OPTION_NAMES                                                           \
+	"mode, interval, clock, path, scope, fork, overhead, signal, perf, "   \
+	"perf_dir"
 
 /* ---- start ---------------------------------------------------------------- */
 
-static const char *const option_names[] = {"mode", "interval", "path", "scope",
-                                           "perf", "perf_dir", NULL};
+static const char *const option_names[] = {
+	"mode",     "interval", "clock", "path",     "scope", "fork",
+	"overhead", "signal",   "perf",  "perf_dir", NULL};
 
 static int read_mode(lua_State *L, int options, uint8_t *mode,
                      struct error *error)
@@ -58,6 +63,50 @@ static int read_mode(lua_State *L, int options, uint8_t *mode,
 	}
 	return lua_options_refuse(L, error,
 	                          "mode must be \"D\", \"L\" or \"C\"");
+}
+
+static int read_clock(lua_State *L, int options_index,
+                      struct session_options *options, struct error *error)
+{
+	const char *name;
+
+	options->first_clock = SAMPLE_CLOCK_PERF;
+	lua_options_push(L, options_index, "clock");
+	if (lua_isnil(L, -1))
+		return 0;
+	if (lua_type(L, -1) != LUA_TSTRING)
+		return lua_options_refuse(L, error,
+		                          "clock must be \"cpu\", \"wall\" or "
+		                          "the name of an event of perf");
+	name = lua_tostring(L, -1);
+	if (strcmp(name, "cpu") == 0)
+		return 0;
+	options->first_clock = SAMPLE_CLOCK_WALL_TIMER;
+	if (strcmp(name, "wall") == 0)
+		return 0;
+	options->first_clock = SAMPLE_CLOCK_EVENT;
+	return sample_event_find(name, &options->event, error);
+}
+
+/* Of a clock that counts events: how many from sample to sample. */
+static int read_event_count(lua_State *L, int options_index,
+                            struct session_options *options,
+                            struct error *error)
+{
+	lua_Number count;
+
+	options->interval_ns = options->event.count;
+	lua_options_push(L, options_index, "interval");
+	if (lua_isnil(L, -1))
+		return 0;
+	count = lua_tonumber(L, -1);
+	if (lua_type(L, -1) == LUA_TNUMBER && count >= 1 && count <= 1e15) {
+		options->interval_ns = (uint64_t)count;
+		return 0;
+	}
+	return lua_options_refuse(L, error,
+	                          "interval must be a number of events from 1 "
+	                          "to 1e15 with this clock");
 }
 
 static int read_interval(lua_State *L, int options, uint64_t *interval_ns,
@@ -154,15 +203,98 @@ static int read_scope(lua_State *L, int options, bool *process,
 	                          "scope must be \"vm\" or \"process\"");
 }
 
+static int read_fork(lua_State *L, int options, bool *follow,
+                     struct error *error)
+{
+	const char *fork = NULL;
+
+	*follow = false;
+	lua_options_push(L, options, "fork");
+	if (lua_isnil(L, -1))
+		return 0;
+	if (lua_type(L, -1) == LUA_TSTRING)
+		fork = lua_tostring(L, -1);
+	*follow = fork && strcmp(fork, "follow") == 0;
+	if (*follow || (fork && strcmp(fork, "stop") == 0))
+		return 0;
+	return lua_options_refuse(L, error,
+	                          "fork must be \"stop\" or \"follow\"");
+}
+
+static int read_overhead(lua_State *L, int options, uint32_t *permille,
+                         struct error *error)
+{
+	lua_Number percent;
+
+	*permille = OVERHEAD_PERMILLE_DEFAULT;
+	lua_options_push(L, options, "overhead");
+	if (lua_isnil(L, -1))
+		return 0;
+	percent = lua_tonumber(L, -1);
+	if (lua_type(L, -1) == LUA_TNUMBER && percent >= 0.1 &&
+	    percent <= 100) {
+		*permille = (uint32_t)(percent * 10 + 0.5);
+		return 0;
+	}
+	return lua_options_refuse(L, error,
+	                          "overhead must be from 0.1 to 100 percent of "
+	                          "the thread's time");
+}
+
+static int read_signal(lua_State *L, int options, int *number,
+                       struct error *error)
+{
+	static const struct {
+		const char *name;
+		int number;
+	} signals[] = {{"PROF", SIGPROF},
+	               {"URG", SIGURG},
+	               {"USR1", SIGUSR1},
+	               {"USR2", SIGUSR2},
+	               {"IO", SIGIO}};
+	const char *name = NULL;
+
+	*number = 0;
+	lua_options_push(L, options, "signal");
+	if (lua_isnil(L, -1))
+		return 0;
+	if (lua_type(L, -1) == LUA_TSTRING)
+		name = lua_tostring(L, -1);
+	if (name && strncmp(name, "SIG", 3) == 0)
+		name += 3;
+	for (size_t i = 0; name && i < sizeof(signals) / sizeof(signals[0]);
+	     i++)
+		if (strcmp(name, signals[i].name) == 0)
+			*number = signals[i].number;
+	if (*number)
+		return 0;
+	return lua_options_refuse(L, error,
+	                          "signal must be \"SIGPROF\", \"SIGURG\", "
+	                          "\"SIGUSR1\", \"SIGUSR2\" or \"SIGIO\"");
+}
+
+static int read_times(lua_State *L, int table, struct session_options *options,
+                      struct error *error)
+{
+	if (read_clock(L, table, options, error) < 0)
+		return -1;
+	if (options->first_clock == SAMPLE_CLOCK_EVENT)
+		return read_event_count(L, table, options, error);
+	return read_interval(L, table, &options->interval_ns, error);
+}
+
 /* No option is known to be good before all are read. */
 static int read_options(lua_State *L, int table,
                         struct session_options *options, struct error *error)
 {
 	if (lua_options_check_names(L, table, option_names, error) < 0 ||
 	    read_mode(L, table, &options->mode, error) < 0 ||
-	    read_interval(L, table, &options->interval_ns, error) < 0 ||
+	    read_times(L, table, options, error) < 0 ||
 	    read_path(L, table, options->mode, &options->path, error) < 0 ||
-	    read_scope(L, table, &options->process, error) < 0)
+	    read_scope(L, table, &options->process, error) < 0 ||
+	    read_fork(L, table, &options->follow_forks, error) < 0 ||
+	    read_overhead(L, table, &options->overhead_permille, error) < 0 ||
+	    read_signal(L, table, &options->signal, error) < 0)
 		return -1;
 	if (read_perf(L, table, &options->perf, error) < 0)
 		return -1;
@@ -171,7 +303,7 @@ static int read_options(lua_State *L, int table,
 
 static int sysprof_start(lua_State *L)
 {
-	struct session_options options = {.first_clock = SAMPLE_CLOCK_PERF};
+	struct session_options options = {0};
 	struct error error;
 
 	lua_settop(L, 1);
@@ -268,6 +400,9 @@ static int sysprof_report(lua_State *L)
 	lua_setfield(L, -2, "clock");
 	lua_pushnumber(L, (lua_Number)report.interval_ns / NS_PER_MS);
 	lua_setfield(L, -2, "interval");
+	lua_pushnumber(L, (lua_Number)report.threads.interval_ns / NS_PER_MS);
+	lua_setfield(L, -2, "interval_now");
+	set_number(L, "handler_ns", report.threads.handler_ns);
 	return 1;
 }
 

@@ -53,7 +53,7 @@ struct code_record {
 	uint64_t area_start;  /* of the memory that the code shares */
 	uint64_t area_end;
 	const uint8_t *contents; /* bytes of them */
-	struct code_line start; /* CODE_TRACE: where the trace starts */
+	struct code_line start;  /* CODE_TRACE: where the trace starts */
 	const struct code_line *lines;
 	size_t line_count;
 };

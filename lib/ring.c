@@ -29,6 +29,8 @@ int ring_open(struct ring *ring, size_t capacity, struct error *error)
 		return error_set(error, PROFILE_ERRMEM, errno,
 		                 "no memory for %zu bytes of samples: %s",
 		                 bytes, strerror(errno));
+	/* A child of fork(2) has no use for it, and need not copy it. */
+	madvise(map, bytes, MADV_DONTFORK);
 	ring->bytes = map;
 	ring->capacity = bytes;
 	return 0;

@@ -26,6 +26,7 @@ struct sampled_thread {
 	uint64_t seen_round; /* the look that has last seen it */
 	bool ended;
 	bool clock_open;
+	uint64_t told_interval_ns; /* what the dump says */
 	struct sample_clock clock;
 	struct sampler *sampler; /* NULL: it cannot be sampled */
 };
@@ -59,15 +60,30 @@ static int open_sampler(struct sampled_threads *threads,
 	return thread->sampler ? 0 : -1;
 }
 
+static int open_clock(const struct sampled_threads *threads,
+                      struct sampled_thread *thread, struct error *error)
+{
+	const struct sampled_threads_options *options = &threads->options;
+	int result;
+
+	if (options->first_clock == SAMPLE_CLOCK_EVENT)
+		result = sample_clock_open_event(
+			&thread->clock, &options->event, thread->thread_id,
+			options->interval_ns, error);
+	else
+		result = sample_clock_open(&thread->clock, options->first_clock,
+		                           thread->thread_id,
+		                           options->interval_ns, error);
+	thread->clock_open = result == 0;
+	return result;
+}
+
 static int open_thread(struct sampled_threads *threads,
                        struct sampled_thread *thread, size_t ring_bytes,
                        struct error *error)
 {
-	if (sample_clock_open(&thread->clock, threads->options.first_clock,
-	                      thread->thread_id, threads->options.interval_ns,
-	                      error) < 0)
+	if (open_clock(threads, thread, error) < 0)
 		return -1;
-	thread->clock_open = true;
 	return open_sampler(threads, thread, ring_bytes, error);
 }
 
@@ -130,6 +146,7 @@ static struct sampled_thread *add_thread(struct sampled_threads *threads,
 	thread->thread_id = thread_id;
 	thread->clock.fd = -1;
 	thread->seen_round = threads->round;
+	thread->told_interval_ns = threads->options.interval_ns;
 	while (*last)
 		last = &(*last)->next;
 	*last = thread;
@@ -239,15 +256,80 @@ static void mark_ended(struct sampled_threads *threads)
 			thread->ended = true;
 }
 
+/* Daemons close all descriptors when they start. */
+static void renew_lost_clock(const struct sampled_threads *threads,
+                             struct sampled_thread *thread)
+{
+	if (!thread->clock_open || !sample_clock_is_lost(&thread->clock))
+		return;
+	if (open_clock(threads, thread, NULL) == 0)
+		sample_clock_start(&thread->clock, NULL);
+}
+
+static uint64_t lengthened(uint64_t interval_ns, uint64_t needed_ns)
+{
+	while (interval_ns < needed_ns && interval_ns < SAMPLE_INTERVAL_NS_MAX)
+		interval_ns *= 2;
+	return interval_ns;
+}
+
+/* Only a clock that counts time says what share of it the handler takes. Doubled
+ * so that there are few changes to tell of; never shortened again, so that the
+ * interval does not swing. */
+static void limit_overhead(const struct sampled_threads *threads,
+                           struct sampled_thread *thread)
+{
+	uint64_t handler_ns = sampler_handler_ns(thread->sampler);
+	uint64_t interval_ns = thread->clock.interval_ns;
+
+	if (threads->options.overhead_permille == 0 ||
+	    thread->clock.kind == SAMPLE_CLOCK_EVENT)
+		return;
+	interval_ns = lengthened(interval_ns,
+	                         handler_ns * 1000 /
+	                                 threads->options.overhead_permille);
+	if (interval_ns != thread->clock.interval_ns)
+		sample_clock_set_interval(&thread->clock, interval_ns);
+}
+
+static void look_after_clocks(struct sampled_threads *threads)
+{
+	for (struct sampled_thread *thread = threads->first; thread;
+	     thread = thread->next) {
+		if (!thread->sampler || thread->ended ||
+		    !has_clock_of_its_own(threads, thread))
+			continue;
+		renew_lost_clock(threads, thread);
+		limit_overhead(threads, thread);
+	}
+}
+
 void sampled_threads_refresh(struct sampled_threads *threads)
 {
-	if (!threads->options.all_threads)
-		return;
 	pthread_mutex_lock(&threads->lock);
-	remove_ended(threads);
-	if (threads->running && look_at_threads(threads, gettid()) == 0)
-		mark_ended(threads);
+	if (threads->options.all_threads) {
+		remove_ended(threads);
+		if (threads->running && look_at_threads(threads, gettid()) == 0)
+			mark_ended(threads);
+	}
+	if (threads->running)
+		look_after_clocks(threads);
 	pthread_mutex_unlock(&threads->lock);
+}
+
+uint32_t sampled_threads_next_change(struct sampled_threads *threads,
+                                     uint64_t *interval_ns)
+{
+	for (struct sampled_thread *thread = threads->first; thread;
+	     thread = thread->next) {
+		if (!thread->sampler ||
+		    thread->told_interval_ns == thread->clock.interval_ns)
+			continue;
+		thread->told_interval_ns = thread->clock.interval_ns;
+		*interval_ns = thread->told_interval_ns;
+		return (uint32_t)thread->thread_id;
+	}
+	return 0;
 }
 
 /* ---- opening and closing ---------------------------------------------------- */
@@ -395,6 +477,19 @@ sampled_threads_clock(const struct sampled_threads *threads)
 	return &threads->first->clock;
 }
 
+static void add_facts(const struct sampled_thread *thread,
+                      struct sampled_threads_facts *facts)
+{
+	uint64_t handler_ns = sampler_handler_ns(thread->sampler);
+
+	facts->thread_count++;
+	facts->held_bytes += sampler_held_bytes(thread->sampler);
+	if (facts->interval_ns < thread->clock.interval_ns)
+		facts->interval_ns = thread->clock.interval_ns;
+	if (facts->handler_ns < handler_ns)
+		facts->handler_ns = handler_ns;
+}
+
 void sampled_threads_read_facts(struct sampled_threads *threads,
                                 struct sampled_threads_facts *facts)
 {
@@ -404,9 +499,7 @@ void sampled_threads_read_facts(struct sampled_threads *threads,
 	pthread_mutex_lock(&threads->lock);
 	for (thread = threads->first; thread; thread = thread->next) {
 		if (thread->sampler) {
-			facts->thread_count++;
-			facts->held_bytes +=
-				sampler_held_bytes(thread->sampler);
+			add_facts(thread, facts);
 		} else if (!thread->ended) {
 			facts->missed_count++;
 		}

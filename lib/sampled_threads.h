@@ -23,7 +23,11 @@ struct sampled_threads; /* sampled_threads.c */
 struct sampled_threads_options {
 	bool all_threads;
 	enum sample_clock_kind first_clock;
-	uint64_t interval_ns;
+	struct sample_event event; /* first_clock SAMPLE_CLOCK_EVENT */
+	uint64_t interval_ns;      /* the same: events */
+	/* Share of a thread's CPU time, in thousandths, that the handler may
+	 * have; a longer interval keeps it. 0: any. */
+	uint32_t overhead_permille;
 	/* thread_id, clock and last_symbol_id are filled in here. */
 	struct sampler_options sampler;
 };
@@ -52,6 +56,10 @@ void sampled_threads_abandon(struct sampled_threads *threads);
  * call, so that their rings have been drained since. */
 void sampled_threads_refresh(struct sampled_threads *threads);
 
+/* A thread whose interval has changed since it was last told, 0: none. */
+uint32_t sampled_threads_next_change(struct sampled_threads *threads,
+                                     uint64_t *interval_ns);
+
 /* The sampler with a number from 0 on, NULL: no more. They stay until the next
  * refresh. */
 struct sampler *sampled_threads_at(struct sampled_threads *threads,
@@ -74,6 +82,8 @@ struct sampled_threads_facts {
 	uint32_t thread_count; /* sampled now */
 	uint32_t missed_count; /* threads that could not be sampled */
 	uint64_t held_bytes;   /* of all samplers at most */
+	uint64_t interval_ns;  /* the longest now in force */
+	uint64_t handler_ns;   /* the longest average time of a sample */
 };
 
 void sampled_threads_read_facts(struct sampled_threads *threads,

@@ -21,8 +21,11 @@ static void *map_memory(size_t bytes, struct error *error)
 	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 	                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (memory != MAP_FAILED)
+	/* A child of fork(2) has no use for it, and need not copy it. */
+	if (memory != MAP_FAILED) {
+		madvise(memory, bytes, MADV_DONTFORK);
 		return memory;
+	}
 	error_set(error, PROFILE_ERRMEM, errno,
 	          "out of memory for the sampler: %s", strerror(errno));
 	return NULL;
@@ -184,6 +187,11 @@ void sampler_read_counters(const struct sampler *sampler,
 	for (i = 0; i < MARKER_COUNT; i++)
 		counters->markers[i] = atomic_load_explicit(
 			&sampler->markers[i], memory_order_relaxed);
+}
+
+uint64_t sampler_handler_ns(const struct sampler *sampler)
+{
+	return atomic_load_explicit(&sampler->handler_ns, memory_order_relaxed);
 }
 
 uint64_t sampler_foreign_signals(void)

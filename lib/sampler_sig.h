@@ -82,6 +82,9 @@ size_t sampler_held_bytes(const struct sampler *sampler);
 
 uint32_t sampler_thread_id(const struct sampler *sampler);
 
+/* How long a sample has taken, as an average of the last ones. */
+uint64_t sampler_handler_ns(const struct sampler *sampler);
+
 /* Ring to drain: consumer side for the writer thread. NULL in mode D. */
 struct ring *sampler_ring(struct sampler *sampler);
 
@@ -93,7 +96,7 @@ void sampler_read_counters(const struct sampler *sampler,
  * timer does not care which thread it interrupts. */
 uint64_t sampler_foreign_signals(void);
 
-/* The SIGPROF handler. Install with SA_SIGINFO | SA_RESTART | SA_ONSTACK.
+/* The handler of the clock's signal. Install with SA_SIGINFO | SA_RESTART | SA_ONSTACK.
  * Async-signal-safe; leaves errno alone. */
 void sampler_handle_signal(int signal, siginfo_t *info, void *context);
 

@@ -40,6 +40,7 @@ struct sampler {
 	_Atomic bool in_handler;
 
 	/* Written by the handler, read by anybody. */
+	_Atomic uint64_t handler_ns; /* a moving average */
 	_Atomic uint64_t by_state[STATE_COUNT];
 	_Atomic uint64_t lost[LOST_COUNT];
 	_Atomic uint64_t markers[MARKER_COUNT];

@@ -7,7 +7,9 @@
 #include "session.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -49,6 +51,10 @@ struct session {
 	struct sampled_threads *threads;
 	struct writer *writer; /* NULL in mode D */
 	struct traces *traces; /* NULL: perf is off */
+	/* Of the dump: options.path is the caller's, and may be relative to a
+	 * directory that the process leaves. */
+	char path[PATH_MAX];
+	bool is_child; /* its path ends in the process id */
 	bool handler_installed;
 	bool owns_perf; /* its is the session that perf is told about */
 };
@@ -129,32 +135,66 @@ static bool has_handler(const struct sigaction *action)
 	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
+static int check_profiling_timer(struct error *error)
+{
+	struct itimerval timer;
+
+	if (sample_clock_signal() != SIGPROF ||
+	    getitimer(ITIMER_PROF, &timer) < 0 ||
+	    (timer.it_value.tv_sec == 0 && timer.it_value.tv_usec == 0))
+		return 0;
+	return error_set(error, PROFILE_ERRUSE, EBUSY,
+	                 "the timer ITIMER_PROF is running: another profiler "
+	                 "is active in this process; stop it first, or choose "
+	                 "another signal by the option signal");
+}
+
 /* Another profiler of the process would take our signals, or we its. */
 static int check_signal_is_free(struct error *error)
 {
+	int number = sample_clock_signal();
 	struct sigaction action;
-	struct itimerval timer;
 	sigset_t blocked;
 
-	if (sigaction(SAMPLE_CLOCK_SIGNAL, NULL, &action) == 0 &&
-	    has_handler(&action) && !is_our_action(&action))
+	if (sigaction(number, NULL, &action) == 0 && has_handler(&action) &&
+	    !is_our_action(&action))
 		return error_set(error, PROFILE_ERRUSE, EBUSY,
-		                 "SIGPROF has a handler already: another "
+		                 "SIG%s has a handler already: another "
 		                 "profiler (such as jit.p) is active in this "
-		                 "process; stop it first");
-	if (getitimer(ITIMER_PROF, &timer) == 0 &&
-	    (timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0))
-		return error_set(error, PROFILE_ERRUSE, EBUSY,
-		                 "the timer ITIMER_PROF is running: another "
-		                 "profiler is active in this process; stop it "
-		                 "first");
+		                 "process; stop it first, or choose another "
+		                 "signal by the option signal",
+		                 sigabbrev_np(number));
+	if (check_profiling_timer(error) < 0)
+		return -1;
 	if (pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 &&
-	    sigismember(&blocked, SAMPLE_CLOCK_SIGNAL) == 1)
+	    sigismember(&blocked, number) == 1)
 		return error_set(error, PROFILE_ERRUSE, EINVAL,
-		                 "SIGPROF is blocked on this thread, so no "
+		                 "SIG%s is blocked on this thread, so no "
 		                 "sample would arrive; unblock it with "
-		                 "pthread_sigmask()");
+		                 "pthread_sigmask()",
+		                 sigabbrev_np(number));
 	return 0;
+}
+
+/* All profiles of the process share the signal. */
+static int choose_signal(const struct session *session, struct error *error)
+{
+	int wanted =
+		session->options.signal ? session->options.signal : SIGPROF;
+	bool free;
+
+	pthread_mutex_lock(&profile.lock);
+	free = profile.sessions == session && !session->next;
+	if (free)
+		sample_clock_set_signal(wanted);
+	pthread_mutex_unlock(&profile.lock);
+	if (free || sample_clock_signal() == wanted)
+		return 0;
+	return error_set(
+		error, PROFILE_ERRUSE, EBUSY,
+		"SIG%s is the signal of the profiles that are running; "
+		"all have the same",
+		sigabbrev_np(sample_clock_signal()));
 }
 
 /* Other signals wait until a sample is taken: a handler that jumps out of ours
@@ -176,10 +216,11 @@ static int set_handler(struct error *error)
 	};
 
 	set_handler_mask(&action.sa_mask);
-	if (sigaction(SAMPLE_CLOCK_SIGNAL, &action, &profile.previous_action) <
-	    0)
+	if (sigaction(sample_clock_signal(), &action,
+	              &profile.previous_action) < 0)
 		return error_set(error, PROFILE_ERRIO, errno,
-		                 "SIGPROF cannot be handled: %s",
+		                 "SIG%s cannot be handled: %s",
+		                 sigabbrev_np(sample_clock_signal()),
 		                 strerror(errno));
 	return 0;
 }
@@ -210,11 +251,11 @@ static void restore_handler(void)
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	struct sigaction current;
 
-	if (sigaction(SAMPLE_CLOCK_SIGNAL, NULL, &current) < 0 ||
+	if (sigaction(sample_clock_signal(), NULL, &current) < 0 ||
 	    !is_our_action(&current))
 		return;
-	sigaction(SAMPLE_CLOCK_SIGNAL, &ignore, NULL);
-	sigaction(SAMPLE_CLOCK_SIGNAL, &profile.previous_action, NULL);
+	sigaction(sample_clock_signal(), &ignore, NULL);
+	sigaction(sample_clock_signal(), &profile.previous_action, NULL);
 }
 
 static void release_handler(struct session *session)
@@ -493,6 +534,8 @@ static int open_threads(struct session *session, struct error *error)
 	struct sampled_threads_options threads_options = {
 		.all_threads = options->process,
 		.first_clock = options->first_clock,
+		.event = options->event,
+		.overhead_permille = options->overhead_permille,
 		.interval_ns = options->interval_ns,
 		.sampler =
 			{
@@ -512,6 +555,11 @@ static int open_threads(struct session *session, struct error *error)
 static void refresh_threads(void *context)
 {
 	sampled_threads_refresh(context);
+}
+
+static uint32_t next_change(void *context, uint64_t *interval_ns)
+{
+	return sampled_threads_next_change(context, interval_ns);
 }
 
 static struct sampler *thread_at(void *context, size_t index)
@@ -538,6 +586,43 @@ static int complete_tables(const struct session *session, struct error *error)
 	return unwind_tables_refresh(0, UNWIND_NO_BUDGET, error);
 }
 
+/* From the file's name to one of this process: "dump.bin.PID", cut off where a
+ * parent had put its own. */
+static void add_process_id(struct session *session)
+{
+	size_t length = strlen(session->path);
+
+	if (length == 0)
+		return;
+	if (session->is_child)
+		length = (size_t)(strrchr(session->path, '.') - session->path);
+	session->is_child = true;
+	snprintf(session->path + length, sizeof(session->path) - length, ".%d",
+	         (int)getpid());
+}
+
+static int copy_path(struct session *session, struct error *error)
+{
+	const char *path = session->options.path;
+	char directory[PATH_MAX];
+	int length;
+
+	session->options.path = NULL;
+	if (!path)
+		return 0;
+	if (path[0] == '/' || !getcwd(directory, sizeof(directory)))
+		length = snprintf(session->path, sizeof(session->path), "%s",
+		                  path);
+	else
+		length = snprintf(session->path, sizeof(session->path), "%s/%s",
+		                  directory, path);
+	/* With room for a process id. */
+	if (length + 12 < (int)sizeof(session->path))
+		return 0;
+	return error_set(error, PROFILE_ERRIO, ENAMETOOLONG, "%.200s: %s", path,
+	                 strerror(ENAMETOOLONG));
+}
+
 static int open_writer(struct session *session, struct error *error)
 {
 	const struct session_options *options = &session->options;
@@ -546,6 +631,7 @@ static int open_writer(struct session *session, struct error *error)
 			{
 				.context = session->threads,
 				.refresh = refresh_threads,
+				.next_change = next_change,
 				.at = thread_at,
 				.read_counters = read_thread_counters,
 				.disable = disable_threads,
@@ -556,7 +642,7 @@ static int open_writer(struct session *session, struct error *error)
 			sampled_threads_clock(session->threads)),
 		.vm_description = session->vm.description,
 		.fast_names = &session->fast_names,
-		.path = options->path,
+		.path = session->path[0] ? session->path : NULL,
 		.callback = options->writer,
 		.context = options->context,
 		.buffer = options->buffer,
@@ -569,7 +655,6 @@ static int open_writer(struct session *session, struct error *error)
 	if (options->mode == LUAM_SYSPROF_DEFAULT)
 		return 0;
 	session->writer = writer_open(&writer_options, error);
-	session->options.path = NULL; /* the caller's; the writer has a copy */
 	return session->writer ? 0 : -1;
 }
 
@@ -600,6 +685,8 @@ static int open_parts(struct session *session, lua_State *L,
 	};
 
 	if (decide_perf(&session->options, error) < 0 ||
+	    choose_signal(session, error) < 0 ||
+	    copy_path(session, error) < 0 ||
 	    open_vm_protected(L, &request) < 0 ||
 	    check_signal_is_free(error) < 0 ||
 	    complete_tables(session, error) < 0 ||
@@ -915,12 +1002,43 @@ static void unlock_in_parent(void)
 	pthread_mutex_unlock(&profile.lock);
 }
 
+/* Starts the same profile in the child, in a file of its own. The VM is as it was
+ * checked in the parent. Where it fails the child is not profiled. */
+static void follow_in_child(const struct session *parent)
+{
+	struct session *session = calloc(1, sizeof(*session));
+
+	if (!session)
+		return;
+	session->options = parent->options;
+	session->options.perf = PERF_NAMES_OFF;
+	session->registry = parent->registry;
+	session->vm = parent->vm;
+	session->fast_names = parent->fast_names;
+	memcpy(session->path, parent->path, sizeof(session->path));
+	session->is_child = parent->is_child;
+	add_process_id(session);
+	session->serial = ++profile.serial;
+	session->state = SESSION_RUNNING;
+	profile.sessions = session;
+	if (open_threads(session, NULL) == 0 &&
+	    open_writer(session, NULL) == 0 &&
+	    install_handler(session, NULL) == 0 &&
+	    sampled_threads_start(session->threads, NULL) == 0)
+		return;
+	stop_sampling(session);
+	if (session->writer)
+		writer_close(session->writer, NULL);
+	forget_session(session);
+	free_session(session);
+}
+
 /* The writer thread is the parent's alone, and so are the clock and the dump:
  * the child lets go of them without writing a byte. It goes on to tell perf of
  * its traces, by files of its own. */
 static void forget_in_child(void)
 {
-	struct session *session;
+	struct session *session, *follow = NULL;
 
 	sampler_detach_all();
 	for (session = profile.sessions; session; session = session->next) {
@@ -928,6 +1046,9 @@ static void forget_in_child(void)
 			sampled_threads_abandon(session->threads);
 		if (session->writer)
 			writer_abandon(session->writer);
+		if (session->options.follow_forks &&
+		    session->state == SESSION_RUNNING)
+			follow = session;
 		if (session->owns_perf) {
 			profile.orphan = session->traces;
 			profile.orphan_serial = session->serial;
@@ -943,6 +1064,8 @@ static void forget_in_child(void)
 	profile.sessions = NULL;
 	profile.last = (struct session_report){0};
 	pthread_mutex_init(&profile.lock, NULL);
+	if (follow)
+		follow_in_child(follow);
 }
 
 static void watch_forks(void)

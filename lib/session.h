@@ -25,12 +25,16 @@
 #include "sampler_sig.h"
 
 struct session_options {
-	uint8_t mode;                       /* LUAM_SYSPROF_* */
-	bool process;                       /* all threads and VMs */
-	enum perf_names_kind perf;          /* names and stacks for perf too */
-	const char *perf_dir;               /* of the jitdump, NULL: /tmp */
-	uint64_t interval_ns;               /* CPU time between two samples */
-	enum sample_clock_kind first_clock; /* SAMPLE_CLOCK_PERF but in tests */
+	uint8_t mode;               /* LUAM_SYSPROF_* */
+	bool process;               /* all threads and VMs */
+	bool follow_forks;          /* children go on, in PATH.PID */
+	int signal;                 /* of the clock, 0: SIGPROF */
+	uint32_t overhead_permille; /* as in struct sampled_threads_options */
+	enum perf_names_kind perf;  /* names and stacks for perf too */
+	const char *perf_dir;       /* of the jitdump, NULL: /tmp */
+	uint64_t interval_ns; /* of CPU time, of the wall clock, or events */
+	enum sample_clock_kind first_clock;
+	struct sample_event event; /* first_clock SAMPLE_CLOCK_EVENT */
 
 	const char *path; /* of the dump; NULL: the callbacks take it */
 	luam_Sysprof_writer writer;

@@ -14,7 +14,8 @@
 #include "error.h"
 #include "session.h"
 
-#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_MS         UINT64_C(1000000)
+#define OVERHEAD_PERMILLE 50
 
 static struct {
 	pthread_mutex_t lock;
@@ -137,6 +138,7 @@ session_options_of(const struct luam_Sysprof_Options *opt)
 	struct session_options options = {
 		.mode = opt->mode,
 		.first_clock = SAMPLE_CLOCK_PERF,
+		.overhead_permille = OVERHEAD_PERMILLE,
 		.buffer = opt->buf,
 		.buffer_bytes = opt->len,
 		.context = opt->ctx,

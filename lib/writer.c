@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -74,8 +75,10 @@ enum writer_state {
 
 struct writer {
 	struct writer_options options;
-	char *path;      /* our copy of options.path */
-	int fd;          /* -1: the callback takes the stream */
+	char *path;   /* our copy of options.path */
+	int fd;       /* -1: the callback takes the stream */
+	dev_t device; /* of fd's file, which tells whether it still is ours */
+	ino_t inode;
 	uint8_t *buffer; /* options.buffer, or our own of FILE_BUFFER_BYTES */
 	struct fast_names fast_names;
 
@@ -148,6 +151,20 @@ static void disable_sources(const struct writer *writer)
 		sampler_disable(writer->options.sampler);
 }
 
+static void tell_intervals(struct writer *writer)
+{
+	const struct sample_sources *sources = &writer->options.sources;
+	uint64_t interval_ns;
+	uint32_t thread_id;
+
+	if (!sources->next_change)
+		return;
+	while ((thread_id = sources->next_change(sources->context,
+	                                         &interval_ns)) != 0)
+		sysprof_write_interval(&writer->encoder, thread_id,
+		                       interval_ns);
+}
+
 /* Those that end were drained before. */
 static void refresh_sources(struct writer *writer)
 {
@@ -159,9 +176,44 @@ static void refresh_sources(struct writer *writer)
 		return;
 	writer->refreshed_ns = now_ns;
 	sources->refresh(sources->context);
+	tell_intervals(writer);
 }
 
 /* ---- output -------------------------------------------------------------- */
+
+static void note_identity(struct writer *writer)
+{
+	struct stat status;
+
+	if (fstat(writer->fd, &status) == 0) {
+		writer->device = status.st_dev;
+		writer->inode = status.st_ino;
+	}
+}
+
+static bool is_our_file(const struct writer *writer, int fd)
+{
+	struct stat status;
+
+	return fd >= 0 && fstat(fd, &status) == 0 &&
+	       status.st_dev == writer->device &&
+	       status.st_ino == writer->inode;
+}
+
+/* Daemons close all descriptors, and the number may be that of a file of the host
+ * by now: not a byte may get there. The dump itself may still be at its place. */
+static bool find_our_file(struct writer *writer)
+{
+	if (is_our_file(writer, writer->fd))
+		return true;
+	writer->fd = open(writer->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (is_our_file(writer, writer->fd))
+		return true;
+	if (writer->fd >= 0)
+		close(writer->fd);
+	writer->fd = -1;
+	return false;
+}
 
 /* A file may be a pipe or a terminal that was made non-blocking. */
 static ssize_t write_some(int fd, const uint8_t *bytes, size_t count)
@@ -185,6 +237,11 @@ static size_t write_to_file(const void **data, size_t bytes, void *context)
 	struct writer *writer = context;
 	size_t done = 0;
 
+	if (!find_our_file(writer)) {
+		writer->stream_errno = EBADF;
+		*data = NULL;
+		return 0;
+	}
 	while (done < bytes) {
 		ssize_t written =
 			write_some(writer->fd, (const uint8_t *)*data + done,
@@ -813,6 +870,7 @@ static int open_file(struct writer *writer, struct error *error)
 	if (writer->fd < 0)
 		return error_set(error, PROFILE_ERRIO, errno, "%s: %s",
 		                 writer->path, strerror(errno));
+	note_identity(writer);
 	return 0;
 }
 
@@ -839,6 +897,8 @@ static int close_file(struct writer *writer)
 	int fd = writer->fd;
 
 	writer->fd = -1;
+	if (!is_our_file(writer, fd))
+		return 0;
 	/* Linux closes the descriptor in any case: EINTR is no failure. */
 	if (fd >= 0 && close(fd) < 0 && errno != EINTR)
 		return -errno;

@@ -28,6 +28,8 @@ struct sample_sources {
 	void *context;
 	/* New ones may come; those that are at their end may go. */
 	void (*refresh)(void *context);
+	/* A thread whose interval is another one by now, 0: none. */
+	uint32_t (*next_change)(void *context, uint64_t *interval_ns);
 	struct sampler *(*at)(void *context, size_t index); /* NULL: no more */
 	void (*read_counters)(void *context, struct sampler_counters *counters);
 	void (*disable)(void *context); /* the stream has failed */

@@ -173,3 +173,7 @@ TESTS += tests/check-vm-layout-probe.sh
 dist_check_SCRIPTS += tests/other-builds.sh
 EXTRA_DIST += tests/other_host.c
 LONG_TESTS += tests/other-builds.sh
+
+# What may happen to a process while it is profiled.
+dist_check_SCRIPTS += tests/end-to-end/host-events.sh
+TESTS += tests/end-to-end/host-events.sh

@@ -108,6 +108,9 @@ enum extension_item {
 	/* U enum lost_reason, U samples lost for it since the start. The last
 	 * one for a reason counts. */
 	ITEM_LOST = 7,
+	/* U thread id, U interval_ns: from its next sample on the thread is
+	 * sampled by this interval, not that of the session. */
+	ITEM_INTERVAL = 12,
 	/* Once, last: U stop (CLOCK_MONOTONIC ns), U samples, U samples lost. */
 	ITEM_END = 8,
 	/* Code of an object file, mapped from now on: U start address, U bytes,

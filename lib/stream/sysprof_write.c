@@ -352,6 +352,17 @@ void sysprof_write_lost(struct sysprof_encoder *encoder,
 	extension_put(encoder, ITEM_LOST, &item);
 }
 
+void sysprof_write_interval(struct sysprof_encoder *encoder, uint64_t thread_id,
+                            uint64_t interval_ns)
+{
+	struct extension_body item;
+
+	item.used = 0;
+	extension_item_number(&item, thread_id);
+	extension_item_number(&item, interval_ns);
+	extension_put(encoder, ITEM_INTERVAL, &item);
+}
+
 void sysprof_write_session_end(struct sysprof_encoder *encoder,
                                uint64_t stop_monotonic_ns,
                                uint64_t sample_count, uint64_t lost_count)

@@ -190,6 +190,10 @@ void sysprof_write_mapping(struct sysprof_encoder *encoder,
 /* total_count: samples lost for this reason since the start. */
 void sysprof_write_lost(struct sysprof_encoder *encoder,
                         enum lost_reason reason, uint64_t total_count);
+/* The thread is sampled by this interval from its next sample on. */
+void sysprof_write_interval(struct sysprof_encoder *encoder, uint64_t thread_id,
+                            uint64_t interval_ns);
+
 void sysprof_write_session_end(struct sysprof_encoder *encoder,
                                uint64_t stop_monotonic_ns,
                                uint64_t sample_count, uint64_t lost_count);

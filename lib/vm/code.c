@@ -218,14 +218,3 @@ const struct vm_code *vm_code_find(uint64_t address, struct error *error)
 	pthread_mutex_unlock(&known_lock);
 	return found ? &found->code : NULL;
 }
-
-bool vm_code_is_unlinked(const struct vm_code *code, uint64_t ip)
-{
-	size_t i;
-
-	for (i = 0; i < code->unlinked_count; i++)
-		if (ip >= code->unlinked[i].start &&
-		    ip <= code->unlinked[i].end)
-			return true;
-	return false;
-}

@@ -49,3 +49,14 @@ int vm_code_frame_edge(const struct vm_code *code, uint64_t ip)
 	}
 	return 0;
 }
+
+bool vm_code_is_unlinked(const struct vm_code *code, uint64_t ip)
+{
+	size_t i;
+
+	for (i = 0; i < code->unlinked_count; i++)
+		if (ip >= code->unlinked[i].start &&
+		    ip <= code->unlinked[i].end)
+			return true;
+	return false;
+}

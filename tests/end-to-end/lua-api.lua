@@ -124,7 +124,8 @@ local function start_refused(message, ...)
 end
 
 local NOT_A_TABLE = "the options must be a table with any of mode, " ..
-	"interval, path, scope, perf, perf_dir, got "
+	"interval, clock, path, scope, fork, overhead, signal, perf, " ..
+	"perf_dir, got "
 start_refused(NOT_A_TABLE .. '"D"', "D")
 start_refused(NOT_A_TABLE .. "1", 1)
 start_refused(NOT_A_TABLE .. "true", true)
@@ -175,8 +176,15 @@ start_refused(PERF_DIR .. "true", {perf_dir = true})
 start_refused('perf needs mode "L" or "C": mode "D" takes no stacks',
 	{mode = "D", perf = true})
 
-local UNKNOWN = "unknown option %s; the options are mode, interval, path, " ..
-	"scope, perf, perf_dir"
+start_refused('scope must be "vm" or "process", got "all"', {scope = "all"})
+start_refused('fork must be "stop" or "follow", got 1', {fork = 1})
+start_refused("overhead must be from 0.1 to 100 percent of the thread's " ..
+	"time, got 0", {overhead = 0})
+start_refused('signal must be "SIGPROF", "SIGURG", "SIGUSR1", "SIGUSR2" or ' ..
+	'"SIGIO", got "SIGKILL"', {signal = "SIGKILL"})
+
+local UNKNOWN = "unknown option %s; the options are mode, interval, clock, " ..
+	"path, scope, fork, overhead, signal, perf, perf_dir"
 start_refused(UNKNOWN:format('"intervall"'), {mode = "D", intervall = 1})
 start_refused(UNKNOWN:format("1"), {"D"})
 start_refused(UNKNOWN:format("a table"), {[{}] = 1})
@@ -303,10 +311,13 @@ expect({true}, sysprof.stop)
 local profile = require "jit.profile"
 profile.start("i10", function() end)
 refused("SIGPROF has a handler already: another profiler (such as jit.p) is " ..
-	"active in this process; stop it first", EBUSY, sysprof.start)
+	"active in this process; stop it first, or choose another signal by " ..
+	"the option signal", EBUSY, sysprof.start)
 local available, reason = sysprof.available()
 assert(available == false)
 assert(reason:find("SIGPROF has a handler already", 1, true) == 1, reason)
+expect({true}, sysprof.start, {mode = "D", signal = "SIGURG"})
+expect({true}, sysprof.stop)
 profile.stop()
 expect({true}, sysprof.available)
 

@@ -91,6 +91,7 @@ static bool read_session(struct item *item)
 	                       "name of the virtual machine") &&
 		replace_string(item, &session->writer, "name of the writer");
 	item->loader->last_time_ns = session->start_monotonic_ns;
+	id_map_clear(&item->loader->weights);
 	return good;
 }
 
@@ -128,6 +129,25 @@ static bool read_end(struct item *item)
 		get_number(item, &session->sample_count, "sample count") &&
 		get_number(item, &session->lost_count, "lost count");
 	return session->ended;
+}
+
+static bool read_interval(struct item *item)
+{
+	uint64_t base_ns = item->loader->profile->session.interval_ns;
+	uint64_t thread_id, interval_ns, weight;
+	bool is_new;
+
+	if (!get_number(item, &thread_id, "thread of an interval") ||
+	    !get_number(item, &interval_ns, "interval of a thread"))
+		return false;
+	weight = base_ns > 0 ? (interval_ns + base_ns / 2) / base_ns : 1;
+	if (weight == 0)
+		weight = 1;
+	if (weight > UINT32_MAX)
+		weight = UINT32_MAX;
+	*id_map_add(&item->loader->weights, thread_id, 0, 0, &is_new) =
+		(uint32_t)weight;
+	return true;
 }
 
 static bool read_lost(struct item *item)
@@ -331,6 +351,8 @@ static bool read_body(struct item *item, uint8_t kind)
 		return read_lost(item);
 	case ITEM_MAPPING:
 		return read_mapping(item);
+	case ITEM_INTERVAL:
+		return read_interval(item);
 	case ITEM_END:
 		return read_end(item);
 	}

@@ -89,14 +89,28 @@ static uint32_t sample_tag(struct loader *loader, enum sample_state state,
 	return loader->last_tag_index;
 }
 
+/* A thread whose interval was lengthened has fewer samples, which stand for as
+ * much more each. */
+static uint32_t sample_weight(const struct loader *loader)
+{
+	const uint32_t *weight = NULL;
+
+	if (loader->item.known)
+		weight = id_map_find(&loader->weights, loader->item.thread_id,
+		                     0);
+	return weight ? *weight : 1;
+}
+
 static void count_node(struct loader *loader, uint32_t node,
                        enum sample_state state, uint32_t trace)
 {
 	struct profile *profile = loader->profile;
 	uint32_t tag = sample_tag(loader, state, trace);
 
-	profile_add_samples(profile, node, tag, 1);
-	profile->dumps[loader->dump].sample_count++;
+	uint32_t weight = sample_weight(loader);
+
+	profile_add_samples(profile, node, tag, weight);
+	profile->dumps[loader->dump].sample_count += weight;
 	if (!loader->options.moments)
 		return;
 	profile->moments = memory_grow(
@@ -321,6 +335,7 @@ void loader_free(struct loader *loader)
 	symbols_free(&loader->symbols);
 	symbolizer_close(loader->symbolizer);
 	id_map_free(&loader->host_cache);
+	id_map_free(&loader->weights);
 	id_map_free(&loader->proto_cache);
 	id_map_free(&loader->trace_cache);
 	join_free(&loader->join);

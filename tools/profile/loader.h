@@ -54,6 +54,8 @@ struct loader {
 	size_t tree_capacity;
 	struct sample_item item; /* about the next sample */
 	uint64_t last_time_ns;   /* of the sample before, or the start */
+	struct id_map weights;   /* thread -> what one of its samples counts,
+	                          * where that is not 1 */
 	uint64_t lost[PROFILE_LOST_REASONS];
 
 	/* Items that only another kind of dump has; NULL: there are none. The
