@@ -4,6 +4,8 @@
 # seconds by default, FUZZ_SECONDS for longer. A crash is kept in the build
 # directory as fuzz-crash-*. Seeds are the dumps of our own encoder and, where
 # LUAJIT_SYSPROF_CORPUS names some, recorded ones.
+# $libraries are several words:
+# shellcheck disable=SC2086
 set -eu
 
 : "${top_srcdir:?run by make check}" "${top_builddir:?}"
@@ -19,6 +21,13 @@ if ! clang -fsanitize=fuzzer,address,undefined "$work/try.c" -o "$work/try" \
 	exit 77
 fi
 
+# What the readers are linked with, where it is there.
+libraries=-lm
+for library in -ldw -lelf -liberty; do
+	! clang "$work/try.c" -shared -o "$work/try.so" $library 2>/dev/null ||
+		libraries="$libraries $library"
+done
+
 set -- "$top_srcdir"/tools/memory/*.c "$top_srcdir"/lib/stream/*.c \
 	"$top_srcdir"/tools/output/memory_*.c \
 	"$top_srcdir"/tools/output/folded.c
@@ -28,7 +37,7 @@ done
 clang -std=gnu11 -g -O1 -D_GNU_SOURCE -fno-sanitize-recover=all \
 	-fsanitize=fuzzer,address,undefined -I"$top_srcdir/lib" \
 	-I"$top_srcdir" -I"$top_srcdir/tools" "$top_srcdir/tests/fuzz/fuzz_dump.c" \
-	"$@" -lm -o "$work/fuzz_dump"
+	-I"$top_builddir" "$@" $libraries -o "$work/fuzz_dump"
 
 mkdir "$work/seeds" "$work/found"
 "$top_builddir/tests/write_small_dump" small >"$work/seeds/sysprof"
