@@ -110,8 +110,6 @@ parse
 expect "$entry;work::Engine::turn;hidden_loop " 300
 expect '^_start;' 700
 expect_none 'small_step'
-# A helper in the VM that a trace calls for %.
-expect ';main native.lua:0;lj_vm interpreter ' 20
 
 parse --lines=all
 call=$(line_of 'the call')
