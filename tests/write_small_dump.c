@@ -2,7 +2,7 @@
 /*
  * Writes a dump for the scripts that test luajit-parse-sysprof:
  *
- *   write_small_dump small|hostile|folded|lines >FILE
+ *   write_small_dump small|hostile|names|folded|lines >FILE
  *
  * "folded" and "lines" write what is expected of the small one.
  */
@@ -33,8 +33,11 @@ int main(int argc, char **argv)
 		small_dump_write(&dump, 100);
 	} else if (strcmp(what, "hostile") == 0) {
 		hostile_dump_write(&dump);
+	} else if (strcmp(what, "names") == 0) {
+		strange_names_write(&dump);
 	} else {
-		fputs("usage: write_small_dump small|hostile|folded|lines\n",
+		fputs("usage: write_small_dump "
+		      "small|hostile|names|folded|lines\n",
 		      stderr);
 		return 2;
 	}

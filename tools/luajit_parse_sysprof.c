@@ -211,7 +211,7 @@ static void select_asked(struct profile *selected,
 	selected->output_path = reading->command->output;
 }
 
-static int print_profile(const struct reading *reading)
+static int print_profile(struct reading *reading)
 {
 	const struct command *command = reading->command;
 	struct profile selected;
@@ -221,6 +221,8 @@ static int print_profile(const struct reading *reading)
 		return EXIT_BAD_INPUT;
 
 	select_asked(&selected, reading);
+	profile_close(&reading->profile); /* one at a time is enough */
+	profile_open(&reading->profile);
 	if (!command->load.compat) {
 		tell_gaps(&selected.gaps);
 		tell_marked(&selected);

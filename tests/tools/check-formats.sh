@@ -14,11 +14,12 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-for dump in small hostile; do
+for dump in small hostile names; do
 	"$top_builddir/tests/write_small_dump" $dump >"$work/$dump.bin"
 done
 "$top_builddir/bench/write_large_dump" 1 500 >"$work/large.bin" 2>/dev/null
-set -- "$work/small.bin" "$work/hostile.bin" "$work/large.bin"
+set -- "$work/small.bin" "$work/hostile.bin" \
+	"$work/names.bin" "$work/large.bin"
 for dump in "${LUAJIT_SYSPROF_CORPUS:-/nonexistent}"/sysprof/*.bin; do
 	[ ! -e "$dump" ] || set -- "$@" "$dump"
 done

@@ -2,7 +2,8 @@
 # Tests of reading: formats, questions, damage, speed.
 
 tools_test_scripts = tests/tools/check-formats.sh \
-	tests/tools/check-questions.sh tests/end-to-end/flame-graph.sh \
+	tests/tools/check-bytes.sh tests/tools/check-questions.sh \
+	tests/end-to-end/flame-graph.sh \
 	tests/fuzz/fuzz-outputs.sh
 dist_check_SCRIPTS += $(tools_test_scripts)
 TESTS += $(tools_test_scripts)

@@ -254,3 +254,59 @@ void hostile_dump_write(struct memory_dump *dump)
 	sysprof_write_end(&making.encoder);
 	call_tree_close(&making.tree);
 }
+
+/* One Lua function of this chunk in one sample, called by a native one. */
+static void write_named_sample(struct sysprof_encoder *encoder, uint64_t number,
+                               const char *chunk, size_t chunk_bytes,
+                               const char *symbol)
+{
+	const struct guest_entry guest[] = {{.type = GUEST_LUA,
+	                                     .value = APP_PROTOTYPE + number,
+	                                     .first_line = 5}};
+	const uint64_t native[] = {MAIN_ADDRESS + number * 16};
+
+	sysprof_write_proto(encoder, guest[0].value, chunk, chunk_bytes, 5);
+	sysprof_write_c_symbol(encoder, native[0], symbol);
+	sysprof_write_sample(encoder, STATE_LFUNC, guest, 1, native, 1);
+}
+
+#define LONG_CHUNK_BYTES ((size_t)1 << 20)
+
+void strange_names_write(struct memory_dump *dump)
+{
+	static const struct {
+		const char *chunk;
+		size_t chunk_bytes;
+		const char *symbol;
+	} names[] = {
+		{"@a\0b.lua", 8, "a;b c 12"},
+		{"@tab\tnewline\n.lua", 18, "\"quoted\" 'twice'"},
+		{"=<script>alert(1)</script>", 26, "]]></script><!--"},
+		{"return 1\n\xff\xfe", 11, "\xc3\x28\xed\xa0\x80"},
+		{"", 0, ""},
+		{"@", 1, "x"},
+		{"@\xe2\x82\xac.lua", 8, "\xef\xbf\xbf\xf4\x90\x80\x80"},
+		{"@fn=(1) fl=(2).lua", 18, "calls=3 4"},
+		{"=\\u0000\\\"", 9, "name_[k]"},
+		{"@a.lua:3 line 4", 15, "memcpy+0x1234"},
+	};
+	static struct sysprof_encoder encoder;
+	char *chunk = malloc(LONG_CHUNK_BYTES);
+	uint8_t buffer[64];
+
+	if (chunk == NULL)
+		abort();
+	*dump = (struct memory_dump){0};
+	sysprof_encoder_open(&encoder, buffer, sizeof(buffer),
+	                     memory_dump_flush, dump);
+	sysprof_write_prologue(&encoder);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		write_named_sample(&encoder, i, names[i].chunk,
+		                   names[i].chunk_bytes, names[i].symbol);
+	memset(chunk, '/', LONG_CHUNK_BYTES);
+	chunk[0] = '@';
+	memcpy(chunk + LONG_CHUNK_BYTES - 12, "/the_end.lua", 12);
+	write_named_sample(&encoder, 100, chunk, LONG_CHUNK_BYTES, "long");
+	free(chunk);
+	sysprof_write_end(&encoder);
+}

@@ -39,4 +39,8 @@ extern const char small_dump_folded_lines[];
 /* A dump whose names try to break out of every output. */
 void hostile_dump_write(struct memory_dump *dump);
 
+/* A dump without the extension, of names that no format expects: a NUL, a
+ * megabyte, bytes that are not UTF-8, what formats have as their own marks. */
+void strange_names_write(struct memory_dump *dump);
+
 #endif

@@ -18,7 +18,7 @@
 #include "stream/sysprof_format.h"
 
 /* More frames than a Lua or native stack can have are not believed. */
-#define DUMP_FRAMES_MAX (1u << 20)
+#define DUMP_FRAMES_MAX (1u << 18)
 /* Bytes that are read at once. */
 #define DUMP_CHUNK_BYTES (128u << 10)
 /* Longer names are cut. */

@@ -1,0 +1,138 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# luajit-parse-sysprof and any bytes: with an address space of 256 MB it never
+# ends but by an answer. Inputs that are no files, or none of ours; dumps that
+# promise more than they have; stacks and names without end.
+set -eu
+
+: "${top_builddir:?run by make check}"
+parse=$top_builddir/tools/luajit-parse-sysprof
+make_dump=$top_builddir/tests/write_small_dump
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+formats="folded top html svg speedscope firefox callgrind json compat"
+if [ -n "${SANITIZERS:-}" ]; then
+	echo "SKIP: sanitizers need more address space than 256 MB"
+	exit 77
+fi
+
+die()
+{
+	echo "FAIL: $1"
+	head -c 2000 err
+	exit 1
+}
+
+# limited ARGUMENT...: exit code in $code. 124 is a time-out, over 128 a crash.
+limited()
+{
+	code=0
+	(ulimit -v 262144; exec timeout 60 "$parse" "$@") >out 2>err </dev/null ||
+		code=$?
+}
+
+expect()
+{
+	wanted=$1
+	shift
+	limited "$@"
+	[ "$code" = "$wanted" ] || die "exit code $code, expected $wanted: $*"
+}
+
+says()
+{
+	grep -qF -- "$1" err || die "expected on standard error: $1"
+}
+
+# --- inputs that are no dumps -------------------------------------------------
+
+mkdir directory
+expect 1 directory
+says "directory: at offset 0 (0x0): expected the start of the symbol table"
+says "Is a directory"
+: >empty
+expect 1 empty
+says "empty: at offset 0 (0x0)"
+expect 1 /dev/null
+mkfifo pipe
+: >pipe &
+expect 1 pipe
+says "pipe: at offset 0 (0x0)"
+"$make_dump" small >small
+size=$(wc -c <small)
+head -c 200 small >pipe &
+expect 1 pipe
+says "pipe: at offset "
+says "the input ends"
+expect 1 "$parse"
+says "not a sysprof dump"
+head -c 100000 /dev/zero >zeros
+expect 1 zeros
+printf 'ljs\003\0\0\0\200ljm\003\0\0\0\200' >memory
+expect 1 memory
+says "memory profile"
+
+# --- every output of every part -----------------------------------------------
+
+at=0
+while [ $at -lt "$size" ]; do
+	head -c $at small >cut
+	set -- $formats # one after the other
+	shift $((at / 37 % 9))
+	expect 1 cut
+	says "cut: at offset "
+	limited --partial --format="$1" cut
+	[ $code = 0 ] || die "--partial of $at bytes: exit code $code"
+	at=$((at + 37))
+done
+
+# --- promises -----------------------------------------------------------------
+
+huge='\200\200\200\200\200\200\200\200\100' # 2^62
+for record in '\012\005'$huge'abc' '\013\005'$huge'abc' \
+	'\013\377\377\377\377\377\377\377\377\377\001'$huge'abc' \
+	'\013\377\377\377\377\377\377\377\377\377\001\004\004'$huge; do
+	# shellcheck disable=SC2059
+	printf 'ljs\003\0\0\0\200ljp\002\0\0\0'"$record" >lie
+	expect 1 lie
+	says "lie: at offset"
+done
+# A native stack of 30 million frames.
+{
+	printf 'ljs\003\0\0\0\200ljp\002\0\0\0\004'
+	head -c 30000000 /dev/zero | tr '\0' '\001'
+} >deep
+expect 1 deep
+says "at most 262144 frames"
+# The greatest that is read, through every output that walks stacks.
+{
+	printf 'ljs\003\0\0\0\200ljp\002\0\0\0\004'
+	head -c 262143 /dev/zero | tr '\0' '\001'
+	printf '\0\200'
+} >deepest
+for format in folded top callgrind speedscope; do
+	expect 0 --format=$format deepest
+done
+
+# --- much ---------------------------------------------------------------------
+
+"$top_builddir/bench/write_large_dump" 40 10000 >large 2>/dev/null
+for format in $formats; do
+	[ $format = firefox ] || expect 0 --format=$format large
+done
+"$make_dump" names >names
+for format in $formats; do
+	expect 0 --format=$format names
+	[ $format = compat ] || grep -q 'the_end\.lua' out ||
+		die "$format: a long name lost its end"
+	[ $format = compat ] || [ "$(wc -c <out)" -lt 200000 ] ||
+		die "$format: a long name is not shortened"
+done
+
+corpus=${LUAJIT_SYSPROF_CORPUS:-/nonexistent}
+for dump in "$corpus"/malformed/*.bin; do
+	[ -e "$dump" ] || break
+	limited --partial "$dump"
+	[ "$code" -le 1 ] || die "$dump: exit code $code"
+done
