@@ -68,6 +68,14 @@ dist_check_SCRIPTS += tests/end-to-end/lua-api.sh
 EXTRA_DIST += tests/end-to-end/lua-api.lua
 TESTS += tests/end-to-end/lua-api.sh
 
+# A host that knows its true stack at each sample.
+check_PROGRAMS += tests/truth/truth_host
+TESTS += tests/truth/truth_host
+EXTRA_DIST += tests/truth/truth.lua
+tests_truth_truth_host_LDADD = lib/libwalk.la lib/libvm.la lib/libclock.la \
+	lib/libhost.la lib/libbase.la $(LUAJIT_LIBS) $(LIBELF_LIBS)
+tests_truth_truth_host_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+
 dist_check_SCRIPTS += tests/end-to-end/native-names.sh
 TESTS += tests/end-to-end/native-names.sh
 
@@ -140,10 +148,11 @@ LONG_TESTS += tests/step/check-step.sh
 check_PROGRAMS += tests/end-to-end/perf_jitdump_program
 tests_end_to_end_perf_jitdump_program_LDADD = perfmap/libperfmap.la
 dist_check_SCRIPTS += tests/end-to-end/luajit-sysprof.sh \
-	tests/end-to-end/perf-data.sh \
+	tests/end-to-end/perf-data.sh tests/end-to-end/perf-inject.sh \
 	tests/end-to-end/perf-jitdump.sh \
 	tests/end-to-end/perf-traces.sh tests/end-to-end/traces.sh
 TESTS += tests/end-to-end/luajit-sysprof.sh tests/end-to-end/perf-data.sh \
+	tests/end-to-end/perf-inject.sh \
 	tests/end-to-end/perf-jitdump.sh \
 	tests/end-to-end/perf-traces.sh \
 	tests/end-to-end/traces.sh

@@ -51,6 +51,8 @@ tools_liboutput_la_SOURCES = \
 	tools/output/json_text.c tools/output/json_text.h \
 	tools/output/output.c tools/output/output.h \
 	tools/output/perf_data.c \
+	tools/output/perf_objects.c tools/output/perf_objects.h \
+	tools/output/perf_record.c tools/output/perf_record.h \
 	tools/output/speedscope.c \
 	tools/output/svg.c \
 	tools/output/top.c
@@ -102,6 +104,10 @@ tools_libsysprofcommand_la_SOURCES = tools/luajit_parse_sysprof.c \
 	tools/live.c tools/live.h \
 	tools/parse_options.c tools/parse_options.h
 
+# bash loads it by the name of the command.
+bashcompletiondir = $(datadir)/bash-completion/completions
+dist_bashcompletion_DATA = tools/completion/luajit-parse-sysprof.bash
+
 bin_PROGRAMS += tools/luajit-parse-sysprof
 tools_luajit_parse_sysprof_CPPFLAGS = $(tools_cppflags)
 tools_luajit_parse_sysprof_LDADD = tools/libsysprofcommand.la
@@ -147,8 +153,11 @@ tools_luajit_sysprof_LDADD = tools/liboutput.la $(LIBELF_LIBS)
 tools_luajit_sysprof_SOURCES = tools/luajit_sysprof.c \
 	tools/commands/commands.h \
 	tools/commands/doctor.c \
+	tools/commands/guest_samples.c tools/commands/guest_samples.h \
+	tools/commands/inject.c \
 	tools/commands/perf_command.c \
 	tools/commands/perf_file.c tools/commands/perf_file.h \
+	tools/commands/perf_sample.c tools/commands/perf_sample.h \
 	tools/commands/probe.c tools/commands/probe.h \
 	tools/commands/process.c tools/commands/process.h
 

@@ -23,6 +23,8 @@ static const struct subcommand {
 } subcommands[] = {
 	{"doctor", "says what keeps perf from seeing Lua, and the remedy",
          command_doctor},
+	{"inject", "gives the samples of perf record the Lua stacks of a dump",
+         command_inject},
 	{"perf-command",
          "sets the probe and prints the perf command for a process",
          command_perf_command},

@@ -14,6 +14,7 @@ enum exit_status {
 
 /* argv[0] is the name of the sub-command. Returns an exit status. */
 int command_doctor(int argc, char **argv);
+int command_inject(int argc, char **argv);
 int command_perf_command(int argc, char **argv);
 
 /* Prints "luajit-sysprof NAME: …" to standard error; NAME is the sub-command

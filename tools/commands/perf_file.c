@@ -124,6 +124,11 @@ const struct perf_event_header *perf_file_next(struct perf_file *file)
 	return record;
 }
 
+void perf_file_rewind(struct perf_file *file)
+{
+	file->next = file->header.data.offset;
+}
+
 size_t perf_file_event(const struct perf_file *file, uint64_t id)
 {
 	for (size_t i = 0; i < file->attribute_count; i++)

@@ -48,6 +48,9 @@ void perf_file_close(struct perf_file *file);
 /* The next record, which is whole; NULL at the end. */
 const struct perf_event_header *perf_file_next(struct perf_file *file);
 
+/* To the first record again. */
+void perf_file_rewind(struct perf_file *file);
+
 /* Index of the attribute that has this id, 0 if none does. */
 size_t perf_file_event(const struct perf_file *file, uint64_t id);
 
