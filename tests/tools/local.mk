@@ -3,6 +3,7 @@
 
 tools_test_scripts = tests/tools/check-formats.sh \
 	tests/tools/check-bytes.sh tests/tools/check-questions.sh \
+	tests/tools/check-help.sh \
 	tests/end-to-end/flame-graph.sh \
 	tests/fuzz/fuzz-outputs.sh
 dist_check_SCRIPTS += $(tools_test_scripts)
