@@ -108,10 +108,6 @@ tools_libsysprofcommand_la_SOURCES = tools/luajit_parse_sysprof.c \
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = tools/completion/luajit-parse-sysprof.bash
 
-# bash loads it by the name of the command.
-bashcompletiondir = $(datadir)/bash-completion/completions
-dist_bashcompletion_DATA = tools/completion/luajit-parse-sysprof.bash
-
 bin_PROGRAMS += tools/luajit-parse-sysprof
 tools_luajit_parse_sysprof_CPPFLAGS = $(tools_cppflags)
 tools_luajit_parse_sysprof_LDADD = tools/libsysprofcommand.la
