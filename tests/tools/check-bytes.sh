@@ -1,9 +1,9 @@
-#!/bin/sh
+#!/bin/bash
 # SPDX-License-Identifier: MIT
 # luajit-parse-sysprof and any bytes: with an address space of 256 MB it never
 # ends but by an answer. Inputs that are no files, or none of ours; dumps that
 # promise more than they have; stacks and names without end.
-set -eu
+set -euo pipefail
 
 : "${top_builddir:?run by make check}"
 parse=$top_builddir/tools/luajit-parse-sysprof
@@ -11,7 +11,7 @@ make_dump=$top_builddir/tests/write_small_dump
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-formats="folded top html svg speedscope firefox callgrind json compat"
+formats=(folded top html svg speedscope firefox callgrind json compat)
 if [ -n "${SANITIZERS:-}" ]; then
 	echo "SKIP: sanitizers need more address space than 256 MB"
 	exit 77
@@ -59,9 +59,9 @@ mkfifo pipe
 : >pipe &
 expect 1 pipe
 says "pipe: at offset 0 (0x0)"
-"$make_dump" small >small
-size=$(wc -c <small)
-head -c 200 small >pipe &
+"$make_dump" small >small.bin
+size=$(wc -c <small.bin)
+head -c 200 small.bin >pipe &
 expect 1 pipe
 says "pipe: at offset "
 says "the input ends"
@@ -77,13 +77,12 @@ says "memory profile"
 
 at=0
 while [ $at -lt "$size" ]; do
-	head -c $at small >cut
-	set -- $formats # one after the other
-	shift $((at / 37 % 9))
-	expect 1 cut
-	says "cut: at offset "
-	limited --partial --format="$1" cut
-	[ $code = 0 ] || die "--partial of $at bytes: exit code $code"
+	head -c $at small.bin >cut.bin
+	format=${formats[at / 37 % ${#formats[@]}]} # one after the other
+	expect 1 cut.bin
+	says "cut.bin: at offset "
+	limited --partial --format="$format" cut.bin
+	[ "$code" = 0 ] || die "--partial of $at bytes: exit code $code"
 	at=$((at + 37))
 done
 
@@ -112,21 +111,21 @@ says "at most 262144 frames"
 	printf '\0\200'
 } >deepest
 for format in folded top callgrind speedscope; do
-	expect 0 --format=$format deepest
+	expect 0 --format="$format" deepest
 done
 
 # --- much ---------------------------------------------------------------------
 
 "$top_builddir/bench/write_large_dump" 40 10000 >large 2>/dev/null
-for format in $formats; do
-	[ $format = firefox ] || expect 0 --format=$format large
+for format in "${formats[@]}"; do
+	[ "$format" = firefox ] || expect 0 --format="$format" large
 done
-"$make_dump" names >names
-for format in $formats; do
-	expect 0 --format=$format names
-	[ $format = compat ] || grep -q 'the_end\.lua' out ||
+"$make_dump" names >names.bin
+for format in "${formats[@]}"; do
+	expect 0 --format="$format" names.bin
+	[ "$format" = compat ] || grep -q 'the_end\.lua' out ||
 		die "$format: a long name lost its end"
-	[ $format = compat ] || [ "$(wc -c <out)" -lt 200000 ] ||
+	[ "$format" = compat ] || [ "$(wc -c <out)" -lt 200000 ] ||
 		die "$format: a long name is not shortened"
 done
 
