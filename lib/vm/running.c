@@ -49,6 +49,7 @@
 /* Open addressing, at most half full. */
 #define WATCHED       (1u << 13)
 #define WATCHED_LIMIT (WATCHED / 2)
+#define FILTER_WORDS  512
 
 /* A bytecode position, or a return address in a trace. */
 struct place {
@@ -72,6 +73,9 @@ struct running_cache {
 	struct place places[PLACES];
 	struct mark marks[MARKS];
 	uint64_t watched[WATCHED]; /* objects that places and marks rely on */
+	/* A bit for the hash of each: most memory that is given back is none of
+	 * them, and this stays in the CPU's nearest cache. */
+	uint64_t filter[FILTER_WORDS];
 };
 
 size_t running_cache_bytes(void)
@@ -92,6 +96,7 @@ static void forget_all(struct running_cache *cache)
 	cache->thread = 0;
 	cache->watched_count = 0;
 	memset(cache->watched, 0, sizeof(cache->watched));
+	memset(cache->filter, 0, sizeof(cache->filter));
 }
 
 /* The slot of the address, or the free one where it belongs. */
@@ -102,6 +107,16 @@ static uint64_t *watched_slot(struct running_cache *cache, uint64_t address)
 	while (cache->watched[i] && cache->watched[i] != address)
 		i = (i + 1) % WATCHED;
 	return &cache->watched[i];
+}
+
+static uint64_t *filter_word(struct running_cache *cache, uint64_t address)
+{
+	return &cache->filter[hash(address) / 64 % FILTER_WORDS];
+}
+
+static uint64_t filter_bit(uint64_t address)
+{
+	return UINT64_C(1) << hash(address) % 64;
 }
 
 static void watch(struct running_cache *cache, uint64_t address)
@@ -116,11 +131,13 @@ static void watch(struct running_cache *cache, uint64_t address)
 	}
 	*slot = address;
 	cache->watched_count++;
+	*filter_word(cache, address) |= filter_bit(address);
 }
 
 void running_forget(struct running_cache *cache, uint64_t address)
 {
-	if (*watched_slot(cache, address) == address)
+	if ((*filter_word(cache, address) & filter_bit(address)) &&
+	    *watched_slot(cache, address) == address)
 		forget_all(cache);
 }
 
