@@ -198,8 +198,7 @@ enum symbol_result lua_symbols_find_trace(struct lua_symbols *symbols,
 	if (entry->start_pc == fresh.start_pc &&
 	    entry->number == fresh.number &&
 	    entry->vm_number == fresh.vm_number &&
-	    entry->lua_symbol == fresh.lua_symbol &&
-	    entry->code == fresh.code)
+	    entry->lua_symbol == fresh.lua_symbol && entry->code == fresh.code)
 		return SYMBOL_KNOWN;
 	result = describe_trace(symbols, &fresh, start.line);
 	if (result == SYMBOL_KNOWN)

@@ -21,6 +21,7 @@
 #include "lua_options.h"
 #include "memprof_module.h"
 #include "session.h"
+#include "sysprof_options.h"
 #include "stream/frame_name.h"
 
 #define NS_PER_MS                 1e6
@@ -284,8 +285,8 @@ static int read_times(lua_State *L, int table, struct session_options *options,
 }
 
 /* No option is known to be good before all are read. */
-static int read_options(lua_State *L, int table,
-                        struct session_options *options, struct error *error)
+int sysprof_read_options(lua_State *L, int table,
+                         struct session_options *options, struct error *error)
 {
 	if (lua_options_check_names(L, table, option_names, error) < 0 ||
 	    read_mode(L, table, &options->mode, error) < 0 ||
@@ -317,7 +318,7 @@ static int sysprof_start(lua_State *L)
 		                   "of " OPTION_NAMES);
 		return lua_options_push_failure(L, &error);
 	}
-	if (read_options(L, 1, &options, &error) < 0 ||
+	if (sysprof_read_options(L, 1, &options, &error) < 0 ||
 	    session_start(L, &options, &error) < 0)
 		return lua_options_push_failure(L, &error);
 	lua_pushboolean(L, true);
@@ -421,12 +422,9 @@ static int sysprof_available(lua_State *L)
 /* ---- modules -------------------------------------------------------------- */
 
 static const luaL_Reg sysprof_functions[] = {
-	{"start", sysprof_start},
-	{"stop", sysprof_stop},
-	{"report", sysprof_report},
-	{"available", sysprof_available},
-	{"label", label_coroutine},
-	{NULL, NULL},
+	{"start", sysprof_start},   {"stop", sysprof_stop},
+	{"report", sysprof_report}, {"available", sysprof_available},
+	{"label", label_coroutine}, {NULL, NULL},
 };
 
 /* A table of functions below misc. */

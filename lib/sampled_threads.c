@@ -407,6 +407,24 @@ void sampled_threads_stop(struct sampled_threads *threads)
 	pthread_mutex_unlock(&threads->lock);
 }
 
+void sampled_threads_pause(struct sampled_threads *threads, bool pause)
+{
+	struct sampled_thread *thread;
+
+	pthread_mutex_lock(&threads->lock);
+	threads->running = !pause;
+	for (thread = threads->first; thread; thread = thread->next) {
+		if (!thread->clock_open ||
+		    !has_clock_of_its_own(threads, thread))
+			continue;
+		if (pause)
+			sample_clock_stop(&thread->clock);
+		else
+			sample_clock_start(&thread->clock, NULL);
+	}
+	pthread_mutex_unlock(&threads->lock);
+}
+
 void sampled_threads_close(struct sampled_threads *threads)
 {
 	struct sampled_thread *thread, *next;

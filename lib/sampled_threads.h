@@ -44,6 +44,9 @@ int sampled_threads_start(struct sampled_threads *threads, struct error *error);
 /* No thread gets a signal any more, though some may be pending. */
 void sampled_threads_stop(struct sampled_threads *threads);
 
+/* Stops all clocks for a while, or starts them again. */
+void sampled_threads_pause(struct sampled_threads *threads, bool pause);
+
 void sampled_threads_close(struct sampled_threads *threads);
 
 /* In the child of a fork, where all threads but one are gone: gives descriptors

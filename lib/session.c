@@ -22,6 +22,7 @@
 #include "perf_names.h"
 #include "traces.h"
 #include "host/unwind_table.h"
+#include "vm/registry_sig.h"
 #include "vm/vm.h"
 #include "writer.h"
 #include "../perfmap/arena_sig.h"
@@ -64,7 +65,8 @@ struct session {
 static struct {
 	pthread_mutex_t lock; /* guards all but the names for perf */
 	struct session *sessions;
-	uint64_t serial; /* of the last session */
+	uint64_t serial;  /* of the last session */
+	pid_t process_id; /* that started the last one */
 	struct session_report last;
 
 	/* The SIGPROF action is ours as long as a session needs it. */
@@ -305,6 +307,8 @@ static int collect_guard(lua_State *L)
 	const struct guard *guard = lua_touserdata(L, 1);
 	struct session *session = guard ? take_session(guard->serial) : NULL;
 
+	if (session)
+		vm_registry_forget(session->vm.global_state);
 	if (guard && profile.orphan && profile.orphan_serial == guard->serial)
 		drop_orphan();
 	if (!session)
@@ -350,7 +354,8 @@ static int open_vm(lua_State *L)
 	if (request->result < 0 || !request->session)
 		return 0;
 	vm_read_fast_names(request->vm, L, &request->session->fast_names);
-	push_guard(L, request->session->serial);
+	if (!request->session->options.outlives_vm)
+		push_guard(L, request->session->serial);
 	return 0;
 }
 
@@ -756,6 +761,7 @@ static int claim_start(struct session *session)
 	if (!refused) {
 		profile.last = (struct session_report){0};
 		session->serial = ++profile.serial;
+		profile.process_id = getpid();
 		session->next = profile.sessions;
 		profile.sessions = session;
 	}
@@ -1019,6 +1025,7 @@ static void follow_in_child(const struct session *parent)
 	session->is_child = parent->is_child;
 	add_process_id(session);
 	session->serial = ++profile.serial;
+	profile.process_id = getpid();
 	session->state = SESSION_RUNNING;
 	profile.sessions = session;
 	if (open_threads(session, NULL) == 0 &&
@@ -1073,11 +1080,6 @@ static void watch_forks(void)
 	pthread_atfork(lock_before_fork, unlock_in_parent, forget_in_child);
 }
 
-/*
- * A process that ends without stop keeps what it has recorded. Other threads
- * may still run Lua, so nothing is freed; and the host's buffer and callback
- * may have gone with main(), so they are not used.
- */
 static void end_one_at_exit(struct session *session)
 {
 	stop_sampling(session);
@@ -1085,20 +1087,81 @@ static void end_one_at_exit(struct session *session)
 		writer_close(session->writer, NULL);
 }
 
-__attribute__((destructor)) static void end_at_exit(void)
+/* A child of vfork(2) shares all memory, and none of it is its own. */
+static bool is_our_process(void)
+{
+	return profile.process_id == getpid();
+}
+
+/* One that is RUNNING, and STOPPING from now on; NULL: there is none. */
+static struct session *take_any_session(void)
 {
 	struct session *session;
 
-	do {
-		if (pthread_mutex_trylock(&profile.lock) != 0)
-			return;
-		session = profile.sessions;
-		while (session && session->state != SESSION_RUNNING)
-			session = session->next;
-		if (session)
-			session->state = SESSION_STOPPING;
-		pthread_mutex_unlock(&profile.lock);
-		if (session)
-			end_one_at_exit(session);
-	} while (session);
+	if (!is_our_process() || pthread_mutex_trylock(&profile.lock) != 0)
+		return NULL;
+	session = profile.sessions;
+	while (session && session->state != SESSION_RUNNING)
+		session = session->next;
+	if (session)
+		session->state = SESSION_STOPPING;
+	pthread_mutex_unlock(&profile.lock);
+	return session;
+}
+
+/*
+ * A process that ends without stop keeps what it has recorded. Other threads
+ * may still run Lua, so nothing is freed; and the host's buffer and callback
+ * may have gone with main(), so they are not used.
+ */
+__attribute__((destructor)) void session_end_all(void)
+{
+	struct session *session;
+
+	while ((session = take_any_session()) != NULL)
+		end_one_at_exit(session);
+}
+
+static void discard_pending_signals(void)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct sigaction current;
+
+	if (sigaction(sample_clock_signal(), NULL, &current) < 0 ||
+	    !is_our_action(&current))
+		return;
+	sigaction(sample_clock_signal(), &ignore, NULL);
+	sigaction(sample_clock_signal(), &current, NULL);
+}
+
+void session_pause_all(void)
+{
+	struct session *session;
+
+	if (!is_our_process())
+		return;
+	pthread_mutex_lock(&profile.lock);
+	for (session = profile.sessions; session; session = session->next) {
+		if (session->state != SESSION_RUNNING)
+			continue;
+		sampled_threads_pause(session->threads, true);
+		if (session->writer && !session->options.writer)
+			writer_flush(session->writer);
+	}
+	if (profile.sessions)
+		discard_pending_signals();
+	pthread_mutex_unlock(&profile.lock);
+}
+
+void session_resume_all(void)
+{
+	struct session *session;
+
+	if (!is_our_process())
+		return;
+	pthread_mutex_lock(&profile.lock);
+	for (session = profile.sessions; session; session = session->next)
+		if (session->state == SESSION_RUNNING)
+			sampled_threads_pause(session->threads, false);
+	pthread_mutex_unlock(&profile.lock);
 }

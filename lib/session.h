@@ -27,6 +27,7 @@
 struct session_options {
 	uint8_t mode;               /* LUAM_SYSPROF_* */
 	bool process;               /* all threads and VMs */
+	bool outlives_vm;           /* lua_close() does not end it */
 	bool follow_forks;          /* children go on, in PATH.PID */
 	int signal;                 /* of the clock, 0: SIGPROF */
 	uint32_t overhead_permille; /* as in struct sampled_threads_options */
@@ -72,6 +73,15 @@ bool session_is_in_the_way(lua_State *L);
 /* Of the profile that L's VM is in; else, and for NULL, of the newest one, or the
  * one that ended last. */
 void session_read_report(lua_State *L, struct session_report *report);
+
+/* At the end of the process: completes all dumps. Those that go through the
+ * host's callbacks are not, for what these need may be gone. */
+void session_end_all(void);
+
+/* No signal of any clock comes or is pending until they are resumed, and what was
+ * sampled is on its way to the disk. Nothing in the child of a vfork(2). */
+void session_pause_all(void);
+void session_resume_all(void);
 
 /* Could a profile be started here? 0, or -1 with the reason in *error. */
 int session_check_available(lua_State *L, struct error *error);

@@ -31,6 +31,7 @@
 
 #define FILE_BUFFER_BYTES   (256u << 10)
 #define FLUSH_INTERVAL_NS   UINT64_C(500000000)
+#define FLUSH_WAIT_NS       UINT64_C(200000000)
 #define SLEEP_NS_MIN        UINT64_C(1000000)
 #define SLEEP_NS_MAX        UINT64_C(100000000)
 #define REFRESH_INTERVAL_NS UINT64_C(50000000) /* of the sources */
@@ -86,6 +87,7 @@ struct writer {
 	pthread_mutex_t lock; /* guards state */
 	pthread_cond_t changed;
 	enum writer_state state;
+	bool flush_wanted; /* guarded by lock */
 
 	/* The thread's own, until it has ended. */
 	bool stream_failed;
@@ -753,7 +755,7 @@ static void set_state(struct writer *writer, enum writer_state state)
 	pthread_mutex_unlock(&writer->lock);
 }
 
-/* False: it is time to end. */
+/* False: it is time to end. A flush that was asked for ends the sleep, too. */
 static bool sleep_until_stop(struct writer *writer, uint64_t sleep_ns)
 {
 	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + sleep_ns;
@@ -765,7 +767,8 @@ static bool sleep_until_stop(struct writer *writer, uint64_t sleep_ns)
 	bool running;
 
 	pthread_mutex_lock(&writer->lock);
-	while (writer->state == WRITER_RUNNING && result == 0)
+	while (writer->state == WRITER_RUNNING && !writer->flush_wanted &&
+	       result == 0)
 		result = pthread_cond_timedwait(&writer->changed, &writer->lock,
 		                                &until);
 	running = writer->state == WRITER_RUNNING;
@@ -786,6 +789,22 @@ static uint64_t next_sleep(uint64_t sleep_ns, size_t fill)
 	return sleep_ns;
 }
 
+static void flush_if_wanted(struct writer *writer)
+{
+	bool wanted;
+
+	pthread_mutex_lock(&writer->lock);
+	wanted = writer->flush_wanted;
+	pthread_mutex_unlock(&writer->lock);
+	if (!wanted)
+		return;
+	flush_all(writer);
+	pthread_mutex_lock(&writer->lock);
+	writer->flush_wanted = false;
+	pthread_cond_broadcast(&writer->changed);
+	pthread_mutex_unlock(&writer->lock);
+}
+
 static void *run_writer(void *argument)
 {
 	struct writer *writer = argument;
@@ -799,6 +818,7 @@ static void *run_writer(void *argument)
 		refresh_sources(writer);
 		look_at_objects(writer);
 		flush_if_due(writer);
+		flush_if_wanted(writer);
 	}
 	write_tail(writer);
 	return NULL;
@@ -975,6 +995,24 @@ int writer_close(struct writer *writer, struct error *error)
 		                   writer->path, strerror(-code));
 	free_writer(writer);
 	return result;
+}
+
+void writer_flush(struct writer *writer)
+{
+	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + FLUSH_WAIT_NS;
+	struct timespec until = {
+		.tv_sec = (time_t)(until_ns / 1000000000u),
+		.tv_nsec = (long)(until_ns % 1000000000u),
+	};
+	int result = 0;
+
+	pthread_mutex_lock(&writer->lock);
+	writer->flush_wanted = true;
+	pthread_cond_broadcast(&writer->changed);
+	while (writer->flush_wanted && result == 0)
+		result = pthread_cond_timedwait(&writer->changed, &writer->lock,
+		                                &until);
+	pthread_mutex_unlock(&writer->lock);
 }
 
 bool writer_is_current_thread(const struct writer *writer)

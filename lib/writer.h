@@ -73,6 +73,10 @@ struct writer *writer_open(const struct writer_options *options,
  * *error if the stream failed, now or earlier. */
 int writer_close(struct writer *writer, struct error *error);
 
+/* Waits until what was sampled so far is written, but no longer than the disk is
+ * expected to take: some 200 ms. Not on the writer's thread. */
+void writer_flush(struct writer *writer);
+
 /* Does the caller run on the writer's thread, so inside the callback? */
 bool writer_is_current_thread(const struct writer *writer);
 

@@ -148,7 +148,8 @@ tools_sysprof_la_LDFLAGS = $(lua_module_ldflags) \
 # --- luajit-sysprof ----------------------------------------------------------
 
 bin_PROGRAMS += tools/luajit-sysprof
-tools_luajit_sysprof_CPPFLAGS = $(tools_cppflags)
+tools_luajit_sysprof_CPPFLAGS = $(tools_cppflags) \
+	-DLIBRARY_DIRECTORY='"$(libdir)"'
 tools_luajit_sysprof_LDADD = tools/liboutput.la $(LIBELF_LIBS)
 tools_luajit_sysprof_SOURCES = tools/luajit_sysprof.c \
 	tools/commands/commands.h \
@@ -159,7 +160,8 @@ tools_luajit_sysprof_SOURCES = tools/luajit_sysprof.c \
 	tools/commands/perf_file.c tools/commands/perf_file.h \
 	tools/commands/perf_sample.c tools/commands/perf_sample.h \
 	tools/commands/probe.c tools/commands/probe.h \
-	tools/commands/process.c tools/commands/process.h
+	tools/commands/process.c tools/commands/process.h \
+	tools/commands/record.c
 
 # For work on lib/vm, whose table of layouts it reads and writes rows of: the
 # one tool that knows the profiler's own headers. Not installed.

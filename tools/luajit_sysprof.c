@@ -21,6 +21,7 @@ static const struct subcommand {
 	const char *help;
 	int (*run)(int argc, char **argv);
 } subcommands[] = {
+	{"record", "runs a command and profiles its LuaJIT", command_record},
 	{"doctor", "says what keeps perf from seeing Lua, and the remedy",
          command_doctor},
 	{"inject", "gives the samples of perf record the Lua stacks of a dump",

@@ -121,6 +121,9 @@ enum extension_item {
 	/* U coroutine, STR label (empty: none): the samples of this coroutine
 	 * have this label from here on. */
 	ITEM_LABEL = 10,
+	/* Machine code of a trace: U trace number, U address, U bytes. Holds
+	 * until the number or the addresses are given to another one. */
+	ITEM_TRACE_CODE = 11,
 };
 
 enum frame_kind {
@@ -156,8 +159,7 @@ enum lost_reason {
 	LOST_FOREIGN_THREAD = 2, /* signal came to a thread without a sampler */
 	LOST_NESTED = 3,         /* signal inside the handler */
 	LOST_FAULTS_BLOCKED = 4, /* SIGSEGV blocked: reading would be fatal */
-	LOST_FAULTS_REPLACED =
-		5, /* the host has replaced our SIGSEGV handler */
+	LOST_FAULTS_REPLACED = 5, /* the host has replaced our SIGSEGV handler */
 	LOST_COUNT
 };
 

@@ -341,6 +341,19 @@ void sysprof_write_mapping(struct sysprof_encoder *encoder,
 	extension_put(encoder, ITEM_MAPPING, &item);
 }
 
+void sysprof_write_trace_code(struct sysprof_encoder *encoder,
+                              uint64_t trace_number, uint64_t code,
+                              uint64_t bytes)
+{
+	struct extension_body item;
+
+	item.used = 0;
+	extension_item_number(&item, trace_number);
+	extension_item_number(&item, code);
+	extension_item_number(&item, bytes);
+	extension_put(encoder, ITEM_TRACE_CODE, &item);
+}
+
 void sysprof_write_lost(struct sysprof_encoder *encoder,
                         enum lost_reason reason, uint64_t total_count)
 {

@@ -187,6 +187,11 @@ struct mapping_facts {
 void sysprof_write_mapping(struct sysprof_encoder *encoder,
                            const struct mapping_facts *facts);
 
+/* Machine code of the trace that was last written under this number. */
+void sysprof_write_trace_code(struct sysprof_encoder *encoder,
+                              uint64_t trace_number, uint64_t code,
+                              uint64_t bytes);
+
 /* total_count: samples lost for this reason since the start. */
 void sysprof_write_lost(struct sysprof_encoder *encoder,
                         enum lost_reason reason, uint64_t total_count);

@@ -16,6 +16,7 @@ enum exit_status {
 int command_doctor(int argc, char **argv);
 int command_inject(int argc, char **argv);
 int command_perf_command(int argc, char **argv);
+int command_record(int argc, char **argv);
 
 /* Prints "luajit-sysprof NAME: …" to standard error; NAME is the sub-command
  * that runs. */

@@ -120,6 +120,26 @@ static bool read_mapping(struct item *item)
 	return good;
 }
 
+static bool read_trace_code(struct item *item)
+{
+	struct loader *loader = item->loader;
+	struct profile *profile = loader->profile;
+	struct profile_code code = {.time_ns = loader->last_time_ns};
+	uint64_t number;
+
+	if (!get_number(item, &number, "trace of machine code") ||
+	    !get_number(item, &code.start, "address of machine code") ||
+	    !get_number(item, &code.bytes, "bytes of machine code"))
+		return false;
+	if (!loader->options.moments)
+		return true;
+	code.trace = naming_trace(loader, number);
+	profile->codes = memory_grow(profile->codes, &profile->code_capacity,
+	                             profile->code_count + 1, sizeof(code));
+	profile->codes[profile->code_count++] = code;
+	return true;
+}
+
 static bool read_end(struct item *item)
 {
 	struct profile_session *session = &item->loader->profile->session;
@@ -349,6 +369,8 @@ static bool read_body(struct item *item, uint8_t kind)
 		return true;
 	case ITEM_LOST:
 		return read_lost(item);
+	case ITEM_TRACE_CODE:
+		return read_trace_code(item);
 	case ITEM_MAPPING:
 		return read_mapping(item);
 	case ITEM_INTERVAL:

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT
+/*
+ * luajit-sysprof record: runs a command with the profiler in it, by environment
+ * variables that the command's processes hand on.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <glob.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "commands.h"
+
+#define PRELOAD "libluajit-sysprof-preload.so"
+#define LIBRARY "libluajit-sysprof.so.0"
+
+#define STATUS_CANNOT_RUN 127 /* as of a shell */
+
+struct record {
+	char path[PATH_MAX]; /* of the dump, absolute */
+	char preload[PATH_MAX], library[PATH_MAX];
+	char **command;
+};
+
+static const struct option long_options[] = {
+	{"output", required_argument, NULL, 'o'},
+	{"mode", required_argument, NULL, 'm'},
+	{"interval", required_argument, NULL, 'i'},
+	{"clock", required_argument, NULL, 'c'},
+	{"overhead", required_argument, NULL, 'O'},
+	{"signal", required_argument, NULL, 's'},
+	{"no-follow", no_argument, NULL, 'n'},
+	{"perf", optional_argument, NULL, 'p'},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+static void print_help(void)
+{
+	fputs("Usage: luajit-sysprof record [OPTION]... [--] COMMAND "
+	      "[ARGUMENT]...\n"
+	      "Runs the command and profiles all LuaJIT in it and in its "
+	      "children.\n"
+	      "\n"
+	      "  -o, --output=FILE    dump of the first process with LuaJIT; "
+	      "others get FILE.PID\n"
+	      "                       (sysprof.bin)\n"
+	      "  -m, --mode=L|C       Lua stacks alone, or native ones too "
+	      "(C)\n"
+	      "  -i, --interval=MS    milliseconds between samples, or events "
+	      "(10)\n"
+	      "  -c, --clock=NAME     cpu, wall, or an event of perf (cpu)\n"
+	      "      --overhead=N     percent of the time that samples may "
+	      "take "
+	      "(5)\n"
+	      "      --signal=NAME    SIGPROF, SIGURG, SIGUSR1, SIGUSR2, "
+	      "SIGIO\n"
+	      "      --no-follow      leave forked children alone\n"
+	      "      --perf[=KIND]    names for perf, too: map, lines, "
+	      "jitdump\n"
+	      "      --help\n"
+	      "\n"
+	      "Exit status: that of the command; 127 if it cannot be run.\n",
+	      stdout);
+}
+
+/* ---- the libraries ------------------------------------------------------------ */
+
+static bool find_library(const char *directory, const char *name, char *path)
+{
+	snprintf(path, PATH_MAX, "%.2000s/%s", directory, name);
+	return access(path, R_OK) == 0;
+}
+
+/* Beside the program, as installed or as built; else where it was to be put. */
+static bool find_libraries(struct record *record)
+{
+	char program[PATH_MAX] = "", directory[PATH_MAX + 40];
+	ssize_t length = readlink("/proc/self/exe", program, PATH_MAX - 1);
+
+	if (length > 0)
+		dirname(program);
+	snprintf(directory, sizeof(directory), "%s/../lib/.libs", program);
+	if (find_library(directory, LIBRARY, record->library)) {
+		snprintf(directory, sizeof(directory), "%s/../preload/.libs",
+		         program);
+		return find_library(directory, PRELOAD, record->preload);
+	}
+	snprintf(directory, sizeof(directory), "%s/../lib", program);
+	if (find_library(directory, LIBRARY, record->library))
+		return find_library(directory, PRELOAD, record->preload);
+	return find_library(LIBRARY_DIRECTORY, LIBRARY, record->library) &&
+	       find_library(LIBRARY_DIRECTORY, PRELOAD, record->preload);
+}
+
+/* ---- the environment ------------------------------------------------------------ */
+
+static void prepend(const char *variable, const char *value)
+{
+	const char *before = getenv(variable);
+	char *both;
+
+	if (!before || !before[0]) {
+		setenv(variable, value, 1);
+		return;
+	}
+	if (asprintf(&both, "%s:%s", value, before) < 0)
+		return;
+	setenv(variable, both, 1);
+	free(both);
+}
+
+/* For programs that hold their own copy of LuaJIT, as /usr/bin/luajit does: no
+ * symbol of theirs can be stood before. */
+static void set_lua_init(const struct record *record)
+{
+	const char *before = getenv("LUA_INIT");
+	char *chunk;
+
+	if (before)
+		setenv("LUAJIT_SYSPROF_LUA_INIT", before, 1);
+	if (asprintf(&chunk,
+	             "local f = jit and package and package.loadlib and "
+	             "package.loadlib([[%s]], 'luaM_sysprof_lua_init') "
+	             "if f then f() end",
+	             record->library) < 0)
+		return;
+	setenv("LUA_INIT", chunk, 1);
+	free(chunk);
+}
+
+static void set_environment(const struct record *record)
+{
+	setenv("LUAJIT_SYSPROF_PATH", record->path, 1);
+	prepend("LD_PRELOAD", record->preload);
+	set_lua_init(record);
+}
+
+/* ---- dumps ------------------------------------------------------------------------ */
+
+/* What an earlier run has left would pass for this one's. */
+static void remove_old_dumps(const struct record *record)
+{
+	char pattern[PATH_MAX + 16];
+	glob_t found;
+
+	unlink(record->path);
+	snprintf(pattern, sizeof(pattern), "%s.error", record->path);
+	unlink(pattern);
+	snprintf(pattern, sizeof(pattern), "%s.[1-9]*[0-9]", record->path);
+	if (glob(pattern, 0, NULL, &found) != 0)
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		if (strspn(found.gl_pathv[i] + strlen(record->path) + 1,
+		           "0123456789") ==
+		    strlen(found.gl_pathv[i]) - strlen(record->path) - 1)
+			unlink(found.gl_pathv[i]);
+	globfree(&found);
+}
+
+static void show_errors(const struct record *record)
+{
+	char path[PATH_MAX + 8], line[1024];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s.error", record->path);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	while (fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		tell("not profiled: %s", line);
+	}
+	fclose(file);
+}
+
+static void show_dumps(const struct record *record)
+{
+	struct stat status;
+
+	show_errors(record);
+	if (stat(record->path, &status) < 0)
+		tell("no LuaJIT was met: no dump (a static copy is met only in "
+		     "programs that read LUA_INIT)");
+	else
+		tell("%s: %lld bytes", record->path, (long long)status.st_size);
+}
+
+/* ---- the command -------------------------------------------------------------------- */
+
+static volatile sig_atomic_t command_id;
+
+/* A supervisor knows us alone. */
+static void hand_on(int number)
+{
+	if (command_id > 0)
+		kill(command_id, number);
+}
+
+static int run_command(const struct record *record)
+{
+	pid_t child;
+	int status;
+
+	/* The terminal sends them to the command as well, which ends. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	child = fork();
+	if (child < 0) {
+		tell("cannot fork: %s", strerror(errno));
+		return STATUS_BAD;
+	}
+	if (child == 0) {
+		signal(SIGINT, SIG_DFL);
+		signal(SIGQUIT, SIG_DFL);
+		set_environment(record);
+		execvp(record->command[0], record->command);
+		tell("%s: %s", record->command[0], strerror(errno));
+		_exit(STATUS_CANNOT_RUN);
+	}
+	command_id = child;
+	signal(SIGTERM, hand_on);
+	signal(SIGHUP, hand_on);
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	show_dumps(record);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static bool make_absolute(const char *path, char absolute[PATH_MAX])
+{
+	char directory[PATH_MAX];
+
+	if (path[0] == '/' || !getcwd(directory, sizeof(directory)))
+		return snprintf(absolute, PATH_MAX, "%s", path) < PATH_MAX - 16;
+	return snprintf(absolute, PATH_MAX, "%s/%s", directory, path) <
+	       PATH_MAX - 16;
+}
+
+/* Values are looked at by the profiler, which knows what it accepts. */
+static bool parse_options(struct record *record, int argc, char **argv)
+{
+	const char *output = "sysprof.bin";
+	int letter;
+
+	while ((letter = getopt_long(argc, argv, "+o:m:i:c:h", long_options,
+	                             NULL)) != -1) {
+		switch (letter) {
+		case 'o':
+			output = optarg;
+			break;
+		case 'm':
+			setenv("LUAJIT_SYSPROF_MODE", optarg, 1);
+			break;
+		case 'i':
+			setenv("LUAJIT_SYSPROF_INTERVAL", optarg, 1);
+			break;
+		case 'c':
+			setenv("LUAJIT_SYSPROF_CLOCK", optarg, 1);
+			break;
+		case 'O':
+			setenv("LUAJIT_SYSPROF_OVERHEAD", optarg, 1);
+			break;
+		case 's':
+			setenv("LUAJIT_SYSPROF_SIGNAL", optarg, 1);
+			break;
+		case 'n':
+			setenv("LUAJIT_SYSPROF_FORK", "stop", 1);
+			break;
+		case 'p':
+			setenv("LUAJIT_SYSPROF_PERF", optarg ? optarg : "1", 1);
+			break;
+		case 'h':
+			print_help();
+			exit(STATUS_GOOD);
+		default:
+			return false;
+		}
+	}
+	record->command = argv + optind;
+	if (!record->command[0]) {
+		tell("a command is missing (see --help)");
+		return false;
+	}
+	if (make_absolute(output, record->path))
+		return true;
+	tell("%.100s...: the name is too long", output);
+	return false;
+}
+
+int command_record(int argc, char **argv)
+{
+	static struct record record;
+
+	if (!parse_options(&record, argc, argv))
+		return STATUS_USAGE;
+	if (!find_libraries(&record)) {
+		tell("%s and %s are not in %s; install luajit-sysprof", LIBRARY,
+		     PRELOAD, LIBRARY_DIRECTORY);
+		return STATUS_BAD;
+	}
+	remove_old_dumps(&record);
+	return run_command(&record);
+}
