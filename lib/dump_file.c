@@ -54,11 +54,39 @@ static ssize_t write_some(int fd, const uint8_t *bytes, size_t count)
 	}
 }
 
+static bool is_our_file(const struct dump_file *file, int fd)
+{
+	struct stat status;
+
+	return fd >= 0 && fstat(fd, &status) == 0 &&
+	       status.st_dev == file->device && status.st_ino == file->inode;
+}
+
+/* Daemons close all descriptors, and the number may be that of a file of the host
+ * by now: not a byte may get there. The dump itself may still be at its place. */
+static bool find_file(struct dump_file *file)
+{
+	if (is_our_file(file, file->fd))
+		return true;
+	file->fd = open(file->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (is_our_file(file, file->fd))
+		return true;
+	if (file->fd >= 0)
+		close(file->fd);
+	file->fd = -1;
+	return false;
+}
+
 size_t dump_file_write(const void **data, size_t bytes, void *context)
 {
 	struct dump_file *file = context;
 	size_t done = 0;
 
+	if (!find_file(file)) {
+		file->failed_errno = EBADF;
+		*data = NULL;
+		return 0;
+	}
 	while (done < bytes) {
 		ssize_t written = write_some(
 			file->fd, (const uint8_t *)*data + done, bytes - done);
@@ -80,7 +108,7 @@ bool dump_file_is_same(const struct dump_file *a, const struct dump_file *b)
 
 int dump_file_close(struct dump_file *file, struct error *error)
 {
-	int fd = file->fd;
+	int fd = is_our_file(file, file->fd) ? file->fd : -1;
 	int code = file->failed_errno;
 
 	file->fd = -1;
@@ -95,7 +123,7 @@ int dump_file_close(struct dump_file *file, struct error *error)
 
 void dump_file_free(struct dump_file *file)
 {
-	if (file->fd >= 0)
+	if (is_our_file(file, file->fd))
 		close(file->fd);
 	free(file->path);
 	file->fd = -1;

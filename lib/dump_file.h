@@ -25,7 +25,8 @@ int dump_file_open(struct dump_file *file, const char *path,
                    struct error *error);
 /* Cuts off what was in it; pipes and devices have nothing to cut off. */
 void dump_file_empty(struct dump_file *file);
-/* A byte_output_flusher; context is the struct dump_file. */
+/* A byte_output_flusher; context is the struct dump_file. Fails with EBADF if the
+ * host has closed the descriptor and the file is not at its place either. */
 size_t dump_file_write(const void **data, size_t bytes, void *context);
 
 bool dump_file_is_same(const struct dump_file *a, const struct dump_file *b);

@@ -370,6 +370,35 @@ START_TEST(full_disk_is_told)
 }
 END_TEST
 
+/* As a daemon does: the profile goes on, and no file of the host is touched. */
+START_TEST(closed_descriptors_do_no_harm)
+{
+	lua_State *L = open_state(NULL);
+	FILE *file;
+
+	run(L, REQUIRE "assert(memprof.start('a.bin'))");
+	/* Not those of the test framework, which are the first ones. */
+	for (int fd = 3; fd < 64; fd++) {
+		char link[32], target[256];
+		ssize_t bytes;
+
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		bytes = readlink(link, target, sizeof(target) - 1);
+		if (bytes > 5 && memcmp(target + bytes - 5, "a.bin", 5) == 0)
+			close(fd);
+	}
+	file = fopen("host.txt", "w");
+	ck_assert_ptr_nonnull(file);
+	run(L, REQUIRE "local t = {} for i = 1, 1000 do t[i] = {i} end "
+	               "assert(memprof.stop())");
+	fputs("host", file);
+	ck_assert_int_eq(fclose(file), 0);
+	ck_assert_int_eq(size_of("host.txt"), 4);
+	ck_assert(ends_whole("a.bin"));
+	lua_close(L);
+}
+END_TEST
+
 static void run_child(lua_State *L)
 {
 	if (luaL_dostring(L, REQUIRE
@@ -425,6 +454,7 @@ int main(void)
 	tcase_add_test(tests, vms_are_profiled_side_by_side);
 	tcase_add_test(tests, both_profilers_run_together);
 	tcase_add_test(tests, full_disk_is_told);
+	tcase_add_test(tests, closed_descriptors_do_no_harm);
 	tcase_add_test(tests, child_of_a_fork_lets_go);
 	suite_add_tcase(suite, tests);
 	srunner_run_all(runner, CK_NORMAL);
