@@ -212,3 +212,24 @@ for ending in 'os.exit(0)' 'os.exit(0, true)' 'error "as wanted"' 'return'; do
 		"$(awk '/ in all$/ && NF >= 5 { print $1; exit }' tables)" \
 		5000 6000
 done
+
+# --- a slow disk --------------------------------------------------------------------
+
+# A pipe that nobody empties for a while: the program does not wait for it, and
+# the dump says what it lacks.
+mkfifo slow
+{ exec 3<slow; while [ ! -e worked ]; do sleep 0.1; done; cat <&3; } >dump.bin &
+reader=$!
+"$LUAJIT" -e 'local memprof = require "misc.memprof"
+	assert(memprof.start "slow")
+	for _ = 1, 20 do
+		local t = {}
+		for i = 1, 100000 do t[i] = { i } end
+	end
+	io.open("worked", "w"):close()
+	assert(memprof.stop())' || fail "a slow disk"
+wait $reader
+"$parse" dump.bin >tables 2>err || fail "$(cat err)"
+grep -q 'lost [1-9][0-9]* of [0-9]* events, so balances may be wrong' err ||
+	fail "no word of losses: $(cat err)"
+grep -q 'the writer thread did not keep up' err || fail "$(cat err)"
