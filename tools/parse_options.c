@@ -98,8 +98,7 @@ static void print_help(void)
 	      stdout);
 	for (const struct output_format *format = output_formats; format->name;
 	     format++)
-		printf("      %-12s %s%s\n", format->name,
-		       format->help,
+		printf("      %-12s %s%s\n", format->name, format->help,
 		       format == output_formats ? " (default)" : "");
 	fputs("  --compat            same as --format=compat\n"
 	      "  -o, --output=FILE   write to FILE, not to standard output\n"
