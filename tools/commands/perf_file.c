@@ -96,7 +96,8 @@ bool perf_file_open(struct perf_file *file, const char *path)
 		return refuse(file, path,
 		              "has no records: perf record did not end, or it "
 		              "recorded nothing");
-	if (!holds(file, &file->header.data) ||
+	if (file->header.data.offset % 8 != 0 ||
+	    !holds(file, &file->header.data) ||
 	    !holds(file, &file->header.attributes) || !read_attributes(file))
 		return refuse(file, path, "is damaged");
 	file->next = file->header.data.offset;
@@ -118,7 +119,9 @@ const struct perf_event_header *perf_file_next(struct perf_file *file)
 	if (file->next + sizeof(*record) > end)
 		return NULL;
 	record = (const void *)(file->bytes + file->next);
-	if (record->size < sizeof(*record) || record->size > end - file->next)
+	/* Records are multiples of 8 bytes. */
+	if (record->size < sizeof(*record) || record->size % 8 != 0 ||
+	    record->size > end - file->next)
 		return NULL;
 	file->next += record->size;
 	return record;

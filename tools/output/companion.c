@@ -415,14 +415,15 @@ static bool set_headers(Elf *elf, uint64_t code_bytes, uint64_t end)
 static bool write_elf(int fd, const struct bytes *sections)
 {
 	uint64_t offset = COMPANION_CODE_OFFSET;
-	bool good = elf_version(EV_CURRENT) != EV_NONE;
-	Elf *elf = good ? elf_begin(fd, ELF_C_WRITE, NULL) : NULL;
-
-	good = elf && elf64_newehdr(elf) && elf64_newphdr(elf, 1);
-	if (good)
+	Elf *elf = elf_version(EV_CURRENT) != EV_NONE
+	                   ? elf_begin(fd, ELF_C_WRITE, NULL)
+	                   : NULL;
+	bool good = elf && elf64_newehdr(elf) && elf64_newphdr(elf, 1);
+	if (good) {
 		elf_flagelf(elf, ELF_C_SET, ELF_F_LAYOUT);
-	if (good) /* of this machine's order, or libelf swaps the symbols */
+		/* Of this machine's order, or libelf swaps the symbols. */
 		elf64_getehdr(elf)->e_ident[EI_DATA] = ELFDATA2LSB;
+	}
 	for (int i = SECTION_TEXT; good && i < SECTION_COUNT; i++)
 		good = add_section(elf, (enum section)i, &sections[i], &offset);
 	good = good && set_headers(elf, sections[SECTION_TEXT].used, offset);
