@@ -68,6 +68,24 @@ dist_check_SCRIPTS += tests/end-to-end/lua-api.sh
 EXTRA_DIST += tests/end-to-end/lua-api.lua
 TESTS += tests/end-to-end/lua-api.sh
 
+# How many stacks are whole, on programs and hosts of every kind.
+dist_check_SCRIPTS += tests/end-to-end/host-stacks.sh
+TESTS += tests/end-to-end/host-stacks.sh
+EXTRA_DIST += tests/end-to-end/host-stacks/callbacks.lua \
+	tests/end-to-end/host-stacks/host.c \
+	tests/end-to-end/host-stacks/host.lua \
+	tests/end-to-end/host-stacks/lua.lua \
+	tests/end-to-end/host-stacks/mixed.lua
+
+
+dist_check_SCRIPTS += tests/soak/soak.sh
+EXTRA_DIST += tests/soak/soak.lua
+LONG_TESTS += tests/soak/soak.sh
+
+# bench/unwind: a native stack by our tables, libunwind and backtrace().
+check_PROGRAMS += bench/unwind
+bench_unwind_LDADD = lib/libhost.la lib/libbase.la $(LIBELF_LIBS)
+
 # A host that knows its true stack at each sample.
 check_PROGRAMS += tests/truth/truth_host
 TESTS += tests/truth/truth_host

@@ -1,0 +1,26 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# A profile at 10 kHz of a program in which everything moves, for SOAK_SECONDS
+# (1800): it must not crash, hang or grow. Part of `make check-long`.
+set -eu
+
+: "${top_srcdir:?run by make check-long}" "${top_builddir:?}" "${LUAJIT:?}"
+seconds=${SOAK_SECONDS:-1800}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp "$top_builddir/tests/unit/.libs/late_library.so" "$work/late.so"
+timeout $((seconds + 120)) "$LUAJIT" "$top_srcdir/tests/soak/soak.lua" \
+	"$work/late.so" "$work/soak.bin" "$seconds" >"$work/log" 2>&1 || {
+	echo "FAIL: exit status $?"
+	cat "$work/log"
+	exit 1
+}
+cat "$work/log"
+"$top_builddir/tools/luajit-parse-sysprof" "$work/soak.bin" \
+	-o "$work/soak.folded"
+grown_kib=$(sed -n 's/.*, \(-\{0,1\}[0-9]*\) KiB more resident$/\1/p' \
+	"$work/log")
+[ "$grown_kib" -lt 65536 ] || {
+	echo "FAIL: grew by $grown_kib KiB"
+	exit 1
+}
