@@ -191,7 +191,8 @@ check_valgrind()
 	EXAMPLE_SECONDS=0.3 LUA_CPATH="$build/lib/.libs/?.so;;" luajit \
 		"$here/examples/profile.lua" "$here/examples/callbacks.lua" \
 		"$dump" || return 1
-	for format in folded compat top svg html; do
+	for format in folded compat top svg html speedscope pprof firefox \
+		callgrind json; do
 		"$build/libtool" --mode=execute valgrind -q \
 			--error-exitcode=9 "$build/tools/luajit-parse-sysprof" \
 			--format=$format -o "$work/valgrind.$format" "$dump" ||
