@@ -98,7 +98,7 @@ module_builddir=$top_builddir
 check_available()
 {
 	cat >available.lua <<-'LUA'
-		local ok, message = require "misc".sysprof.available()
+		local ok, message = require "misc.sysprof".available()
 		print(jit.version, ok, message)
 		io.stdout:flush()
 		os.exit(ok and 0 or 1)
@@ -197,7 +197,7 @@ check_bullseye()
 	fetch bullseye "$root" luajit libluajit-5.1-2 libluajit-5.1-common \
 		libluajit-5.1-dev libc6 libc6-dev linux-libc-dev libgcc-s1 \
 		libgcc-10-dev libelf1 libelf-dev zlib1g zlib1g-dev \
-		libcrypt-dev libcrypt1 systemtap-sdt-dev || {
+		libcrypt-dev libcrypt1 libiberty-dev systemtap-sdt-dev || {
 		skip bullseye "its packages cannot be had from $mirror"
 		return
 	}
@@ -206,10 +206,11 @@ check_bullseye()
 		cd bullseye-build || exit 1
 		export PKG_CONFIG_SYSROOT_DIR=$root
 		export PKG_CONFIG_LIBDIR=$root/usr/lib/$multiarch/pkgconfig
+		# What only the tools need is not used here.
 		"$top_srcdir/configure" -q --without-pprof \
 			CC="$CC --sysroot=$root" LUAJIT=true CHECK_CFLAGS=-g \
-			CHECK_LIBS=-g && make lib/misc.la \
-			tests/step/stepper.la
+			CHECK_LIBS=-g LIBDW_CFLAGS=-g LIBDW_LIBS=-g &&
+			make lib/misc.la tests/step/stepper.la
 	) >bullseye.log 2>&1 || {
 		tail -n 20 bullseye.log
 		failed="$failed bullseye"

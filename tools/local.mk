@@ -165,9 +165,7 @@ tools_luajit_sysprof_SOURCES = tools/luajit_sysprof.c \
 
 # For work on lib/vm, whose table of layouts it reads and writes rows of: the
 # one tool that knows the profiler's own headers. Not installed.
-if HAVE_LIBDW
 noinst_PROGRAMS = tools/vm-layout-probe
 tools_vm_layout_probe_CPPFLAGS = $(AM_CPPFLAGS) $(LIBDW_CFLAGS)
 tools_vm_layout_probe_SOURCES = tools/vm_layout_probe.c lib/vm/layout.c
 tools_vm_layout_probe_LDADD = $(LIBDW_LIBS) $(LIBELF_LIBS)
-endif

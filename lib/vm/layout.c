@@ -2,7 +2,8 @@
 /*
  * The families of LuaJIT builds. Facts about the VM, found by asking the
  * compiler at every commit that moves a field; the month and the commit say
- * where a family starts. Only commits that move something used here count.
+ * where a family starts. Only commits that move something used here count; those
+ * of Tarantool are commits that have a layout, not the first ones.
  *
  * Several families can agree in a group of fields, so the groups have names of
  * their own: kind of reference and the month that brought them.
@@ -120,6 +121,16 @@
 		.vmstate = 92, .main_thread = 132, .registry = 136, \
 		.hook_function = 216, .panic_function = 232, \
 		.current_thread = 248, .jit_base = 252 \
+	}
+
+#define GLOBAL_32_2020_10_TARANTOOL \
+	{ \
+		.alloc_function = 32, .alloc_data = 40, .gc_total = 48, \
+		.gc_pause = 100, .gc_step_multiplier = 96, \
+		.hook_mask = 225, .vmstate = 312, .main_thread = 232, \
+		.registry = 240, .hook_function = 320, \
+		.panic_function = 336, .current_thread = 352, \
+		.jit_base = 356 \
 	}
 
 #define TRACE_64_2017_05 \
@@ -631,6 +642,16 @@ const struct vm_layout vm_layouts[] = {
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_32_2017_05,
 		.gg_global = 64, .gg_jit = 480, .gg_dispatch = 3176,
+		.bytecode_count = 97,
+	},
+	{
+		.name = "Tarantool, not GC64, 2020-10 (29735189)",
+		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2017_05,
+		.global = GLOBAL_32_2020_10_TARANTOOL,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2017_05,
+		.gg_global = 64, .gg_jit = 584, .gg_dispatch = 3304,
 		.bytecode_count = 97,
 	},
 };

@@ -6,7 +6,7 @@
 --
 -- Writes sysprof.bin; prints "samples N" and lines "expect KIND NAME PERCENT",
 -- where KIND is function (anywhere on the stack), line (that runs) or state.
-local sysprof = require "misc".sysprof
+local sysprof = require "misc.sysprof"
 local ffi = require "ffi"
 local program = arg[1]
 local sample_count = tonumber(arg[2] or 20000)
