@@ -204,3 +204,10 @@ LONG_TESTS += tests/other-builds.sh
 # What may happen to a process while it is profiled.
 dist_check_SCRIPTS += tests/end-to-end/host-events.sh
 TESTS += tests/end-to-end/host-events.sh
+
+# Twenty programs: every function stands on one that calls it.
+dist_check_SCRIPTS += tests/programs/check-programs.sh
+EXTRA_DIST += $(patsubst $(srcdir)/%,%,$(wildcard \
+	$(srcdir)/tests/programs/*.lua))
+TESTS += tests/programs/check-programs.sh
+LONG_TESTS += tests/programs/check-programs.sh

@@ -72,6 +72,10 @@ fetch()
 		dpkg-deb -x "$package" "$root" || return 1
 		rm "$package"
 	done
+	# Absolute links would lead out of the tree.
+	find "$root" -type l -lname '/*' | while read -r link; do
+		ln -sfn "$root$(readlink "$link")" "$link"
+	done
 	cd "$work"
 }
 
@@ -80,10 +84,7 @@ fetch()
 make_runner()
 {
 	local loader
-	loader=$(find "$2" -name 'ld-linux-x86-64.so.2' -o -name 'ld-2.*.so' |
-		sort | tail -n 1)
-	# The link may be absolute and so lead out of the tree.
-	[ -e "$loader" ] || loader=$(find "$2" -name 'ld-2.*.so')
+	loader=$(find "$2" -name ld-linux-x86-64.so.2 | head -n 1)
 	cat >"$1" <<-EOF
 		#!/bin/sh
 		exec $loader --library-path ${4:+$4:}$2/lib/$multiarch:$2/usr/lib/$multiarch $3 "\$@"

@@ -443,6 +443,7 @@ static void drop_restored(struct guest_walk *walk,
 		return;
 	inlined->count = i;
 	inlined->base_pc = inlined->frames[i].pc;
+	inlined->base_function = 0;
 }
 
 /* The frames at the trace's present instruction. jit_base moves a little before
@@ -461,12 +462,14 @@ static bool read_inlined(struct guest_walk *walk,
 	} else if (trace_has_handed_over(walk->vm, trace, vm_frame->ip)) {
 		inlined->count = 0;
 		inlined->base_pc = inlined->top_pc;
-	} else if (!inlined->count &&
+		inlined->base_function = 0;
+	} else if (!inlined->count && !inlined->base_function &&
 	           !frame_holds(walk, walk->frame, inlined->base_pc) &&
 	           trace_read_frames(walk->vm, trace, snapshot + 1, &next) &&
 	           frame_holds(walk, walk->frame, next.base_pc)) {
 		/* It has just returned from the frame it started in. */
 		inlined->base_pc = next.base_pc;
+		inlined->base_function = next.base_function;
 	}
 	return true;
 }
@@ -477,7 +480,7 @@ static enum guest_result start_in_trace(struct guest_walk *walk,
                                         uint64_t base, guest_visitor visit,
                                         void *context)
 {
-	struct trace_frames inlined = {.count = 0};
+	struct trace_frames inlined = {.count = 0, .base_function = 0};
 	struct trace_start start;
 	uint32_t snapshot = 0, i;
 	uint64_t trace;
@@ -493,6 +496,7 @@ static enum guest_result start_in_trace(struct guest_walk *walk,
 	for (i = 0; i < inlined.count; i++)
 		visit_inlined(walk, trace, &inlined.frames[i], visit, context);
 	walk->pc = inlined.base_pc;
+	walk->base_function = inlined.base_function;
 	if (!walk->pc && trace && trace_read_start(walk->vm, trace, &start))
 		walk->pc = start.pc + BYTECODE_BYTES;
 	return GUEST_WHOLE;
@@ -722,6 +726,9 @@ static enum guest_result walk_frames(struct guest_walk *walk,
 		/* The lower copy of a vararg frame and dummies are not calls */
 		if (contents.function != walk->stack.thread &&
 		    link_type(contents.link) != LINK_VARARG) {
+			if (walk->base_function)
+				contents.function = walk->base_function;
+			walk->base_function = 0;
 			if (!visit_function(walk, contents.function, walk->pc,
 			                    walk->compiled, visit, context))
 				return GUEST_BAD_FRAME;
@@ -746,6 +753,7 @@ void guest_walk_begin(struct guest_walk *walk, const struct vm *vm,
 	walk->vm_frame_count = count;
 	walk->thread = 0;
 	walk->compiled = false;
+	walk->base_function = 0;
 	walk->waiting_count = 0;
 	walk->trace_number = 0;
 }
@@ -795,6 +803,7 @@ static void change_coroutine(struct guest_walk *walk,
 		keep_place(walk);
 	walk->vm = vm_frame->vm;
 	walk->compiled = false;
+	walk->base_function = 0;
 	if (walk->waiting_count > 0 && find_place(walk, vm_frame->thread))
 		return;
 	walk->thread = vm_frame->thread;

@@ -76,6 +76,8 @@ struct guest_walk {
 	bool started;   /* frame and pc are found */
 	bool active;    /* there are frames left */
 	bool compiled;  /* the next one is where a trace runs */
+	/* The function of the next one, where the stack has an older; or 0. */
+	uint64_t base_function;
 	struct guest_place waiting[WAITING_MAX];
 	size_t waiting_count;
 	/* For the caller, after the first segment: */

@@ -123,14 +123,14 @@
 		.current_thread = 248, .jit_base = 252 \
 	}
 
-#define GLOBAL_32_2020_10_TARANTOOL \
+#define GLOBAL_32_2020_07_TARANTOOL \
 	{ \
-		.alloc_function = 32, .alloc_data = 40, .gc_total = 48, \
-		.gc_pause = 100, .gc_step_multiplier = 96, \
-		.hook_mask = 225, .vmstate = 312, .main_thread = 232, \
-		.registry = 240, .hook_function = 320, \
-		.panic_function = 336, .current_thread = 352, \
-		.jit_base = 356 \
+		.alloc_function = 48, .alloc_data = 56, .gc_total = 64, \
+		.gc_pause = 116, .gc_step_multiplier = 112, \
+		.hook_mask = 157, .vmstate = 120, .main_thread = 160, \
+		.registry = 168, .hook_function = 248, \
+		.panic_function = 264, .current_thread = 280, \
+		.jit_base = 284 \
 	}
 
 #define TRACE_64_2017_05 \
@@ -645,13 +645,13 @@ const struct vm_layout vm_layouts[] = {
 		.bytecode_count = 97,
 	},
 	{
-		.name = "Tarantool, not GC64, 2020-10 (29735189)",
+		.name = "Tarantool 2.6, not GC64, 2020-07 (ad1d4441)",
 		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2017_05,
-		.global = GLOBAL_32_2020_10_TARANTOOL,
+		.global = GLOBAL_32_2020_07_TARANTOOL,
 		.trace = TRACE_32_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_32_2017_05,
-		.gg_global = 64, .gg_jit = 584, .gg_dispatch = 3304,
+		.gg_global = 64, .gg_jit = 512, .gg_dispatch = 3208,
 		.bytecode_count = 97,
 	},
 };

@@ -593,8 +593,10 @@ bool trace_read_frames(const struct vm *vm, uint64_t trace, uint32_t snapshot,
 	frames->count = 0;
 	frames->top_pc = 0;
 	frames->base_pc = 0;
+	frames->base_function = 0;
 	if (!read_map(vm, trace, snapshot, &map))
 		return false;
+	frames->base_function = constant_object(vm, &map, 0);
 	return vm->layout->gc64 ? read_frames_gc64(vm, &map, frames)
 	                        : read_frames_gc32(vm, &map, frames);
 }

@@ -57,6 +57,9 @@ struct trace_frame {
 struct trace_frames {
 	uint32_t count;
 	struct trace_frame frames[TRACE_FRAMES_MAX]; /* innermost first */
+	/* Function of the frame at jit_base after a tail call, which is not on
+	 * the stack yet; 0: the one on the stack. */
+	uint64_t base_function;
 	uint64_t top_pc;  /* same for the innermost frame of all */
 	uint64_t base_pc; /* same for the frame at jit_base, which the trace
 	                   * started in or returned to; 0 unknown */

@@ -98,7 +98,9 @@ local function guest_name(frame)
 	if place then
 		return names[place] or place
 	end
-	return frame:match("^[FC] .*") or frame:match("^built%-in .*")
+	-- Which function of the FFI it is called by depends on the build.
+	return frame:match("^F ffi") or frame:match("^[FC] .*") or
+		frame:match("^built%-in .*")
 end
 
 -- The first pair of guest frames that cannot be, as text; nil if there is none.
