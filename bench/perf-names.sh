@@ -61,7 +61,7 @@ local function fib(n)
 	return n < 2 and n or fib(n - 1) + fib(n - 2)
 end
 local words = {}
-for _ = 1, 6 do
+for _ = 1, 60 do
 	fib(30)
 	for i = 1, 200000 do
 		words[i % 1000 + 1] = ("%d %s"):format(i, words[i % 10 + 1] or "")

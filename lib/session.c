@@ -526,9 +526,16 @@ static void drop_traces(struct session *session)
 
 static void unwatch_traces(struct session *session, lua_State *L)
 {
-	if (session->traces)
+	if (!session->traces)
+		return;
+	if (vm_owns(&session->vm, L)) {
 		call_protected(L, unwatch_inside, session->traces);
-	drop_traces(session);
+		drop_traces(session);
+		return;
+	}
+	/* Another VM ends the profile of the process, on its own thread. */
+	traces_abandon(session->traces);
+	session->traces = NULL;
 }
 
 /* ---- the parts ------------------------------------------------------------ */

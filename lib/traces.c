@@ -23,13 +23,14 @@
 #define LINES_MAX  1024
 #define NUMBER_END 65536
 
-/* What the function that is attached knows; lives in the VM's memory. */
+/* What the function that is attached knows. Never freed, since nobody can tell
+ * when that function is collected. */
 struct traces_handle {
-	struct traces *traces; /* NULL: no profile wants to know */
+	struct traces *_Atomic traces; /* NULL: no profile wants to know */
 };
 
 struct traces {
-	const struct vm *vm;
+	struct vm vm;
 	struct perf_names *names;
 	struct traces_handle *handle; /* NULL: not attached */
 	struct trace_area exits;      /* that were told of */
@@ -66,7 +67,7 @@ static bool read_chunk(const struct traces *traces, size_t i, const char **text,
 	*bytes = 0;
 	if (i > 0 && line->prototype == line[-1].prototype)
 		return false;
-	if (!prototype_read_chunk(traces->vm, line->prototype, text, bytes))
+	if (!prototype_read_chunk(&traces->vm, line->prototype, text, bytes))
 		*bytes = 0;
 	return true;
 }
@@ -130,7 +131,7 @@ static void fill_lines(const struct traces *traces, struct code_record *record,
 		.address = code->address,
 		.line = code->start_line,
 	};
-	if (prototype_read_chunk(traces->vm, code->prototype, &start,
+	if (prototype_read_chunk(&traces->vm, code->prototype, &start,
 	                         &start_bytes))
 		fill_chunk(&record->start, start, start_bytes, &names);
 	for (size_t i = 0; i < record->line_count; i++) {
@@ -191,10 +192,10 @@ static void leave_gap(struct traces *traces)
 {
 	struct trace_area area;
 
-	if (!traces->leaves_gaps || !trace_read_area(traces->vm, &area))
+	if (!traces->leaves_gaps || !trace_read_area(&traces->vm, &area))
 		return;
 	traces->gap_end = area.top;
-	trace_leave_gap(traces->vm, PERF_NAMES_ROOM_BYTES);
+	trace_leave_gap(&traces->vm, PERF_NAMES_ROOM_BYTES);
 }
 
 /* ---- telling -------------------------------------------------------------- */
@@ -208,12 +209,12 @@ static void tell_trace(struct traces *traces, uint32_t number)
 	uint32_t bytes = 0;
 
 	if (number >= NUMBER_END ||
-	    !trace_read_code(traces->vm, number, &code) ||
+	    !trace_read_code(&traces->vm, number, &code) ||
 	    traces->told[number] == code.address)
 		return;
 	line_count =
-		trace_read_lines(traces->vm, &code, traces->lines, LINES_MAX);
-	prototype_read_chunk(traces->vm, code.prototype, &text, &bytes);
+		trace_read_lines(&traces->vm, &code, traces->lines, LINES_MAX);
+	prototype_read_chunk(&traces->vm, code.prototype, &text, &bytes);
 	text_bytes = bytes;
 	for (size_t i = 0; i < line_count; i++) {
 		read_chunk(traces, i, &text, &bytes);
@@ -255,7 +256,7 @@ static void tell_new_exits(struct traces *traces)
 	struct trace_area area;
 	uint64_t start;
 
-	if (!trace_read_area(traces->vm, &area))
+	if (!trace_read_area(&traces->vm, &area))
 		return;
 	start = area.start == traces->exits.start ? traces->exits.used_end
 	                                          : area.used_start;
@@ -280,7 +281,7 @@ static void tell_flush(struct traces *traces)
 
 static void tell_all(struct traces *traces)
 {
-	uint32_t end = trace_number_end(traces->vm);
+	uint32_t end = trace_number_end(&traces->vm);
 
 	tell_new_exits(traces);
 	for (uint32_t number = 1; number < end; number++)
@@ -322,10 +323,11 @@ static int on_event(lua_State *L)
 {
 	const struct traces_handle *handle =
 		lua_touserdata(L, lua_upvalueindex(UPVALUE_HANDLE));
+	struct traces *traces = handle->traces;
 	int count = lua_gettop(L);
 
-	if (handle->traces)
-		take_event(handle->traces, L);
+	if (traces)
+		take_event(traces, L);
 	lua_pushvalue(L, lua_upvalueindex(UPVALUE_HOST_KEY));
 	lua_rawget(L, lua_upvalueindex(UPVALUE_EVENTS));
 	if (!lua_isfunction(L, -1))
@@ -410,19 +412,19 @@ static void attach(struct traces *traces, lua_State *L)
 	if (!push_attach(L))
 		return;
 	luaL_findtable(L, LUA_REGISTRYINDEX, EVENTS_KEY, 8);
-	traces->handle = NULL;
-	lua_newuserdata(L, sizeof(struct traces_handle));
-	*(struct traces_handle *)lua_touserdata(L, -1) =
-		(struct traces_handle){traces};
+	traces->handle = calloc(1, sizeof(*traces->handle));
+	if (!traces->handle) {
+		lua_settop(L, top);
+		return;
+	}
+	traces->handle->traces = traces;
+	lua_pushlightuserdata(L, traces->handle);
 	lua_pushvalue(L, events);
 	lua_pushlightuserdata(L, (void *)&host_key);
 	lua_pushcclosure(L, on_event, 3);
 	lua_pushlightuserdata(L, (void *)&own_key);
 	lua_pushvalue(L, own);
 	lua_rawset(L, LUA_REGISTRYINDEX);
-	lua_getupvalue(L, own, UPVALUE_HANDLE);
-	traces->handle = lua_touserdata(L, -1);
-	lua_pop(L, 1);
 
 	push_host_function(L, function, events, own);
 	lua_pushlightuserdata(L, (void *)&host_key);
@@ -483,7 +485,7 @@ struct traces *traces_open(const struct vm *vm, struct perf_names *names,
 		          "no memory for the names of traces");
 		return NULL;
 	}
-	traces->vm = vm;
+	traces->vm = *vm;
 	traces->names = names;
 	traces->leaves_gaps = perf_names_kind(names) == PERF_NAMES_JITDUMP;
 	return traces;
@@ -506,6 +508,12 @@ void traces_unwatch(struct traces *traces, lua_State *L)
 	traces->handle->traces = NULL;
 	traces->handle = NULL;
 	detach(L);
+}
+
+void traces_abandon(struct traces *traces)
+{
+	if (traces->handle)
+		traces->handle->traces = NULL;
 }
 
 void traces_close(struct traces *traces)

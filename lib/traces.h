@@ -20,7 +20,7 @@
 
 struct traces; /* traces.c */
 
-/* vm and names must outlive it. NULL with the reason in *error. */
+/* names must outlive it. NULL with the reason in *error. */
 struct traces *traces_open(const struct vm *vm, struct perf_names *names,
                            struct error *error);
 
@@ -33,8 +33,11 @@ void traces_watch(struct traces *traces, lua_State *L);
  * above. */
 void traces_unwatch(struct traces *traces, lua_State *L);
 
-/* No event leads here any more, without a word to the VM: it is being closed,
- * or the thread that calls is not the VM's. */
+/* No event leads here any more, without a word to the VM. On its thread. */
 void traces_close(struct traces *traces);
+
+/* The same from another thread, while an event may be on its way: nothing is
+ * freed. */
+void traces_abandon(struct traces *traces);
 
 #endif

@@ -11,15 +11,17 @@ for line in io.lines(windows_path) do
 		finish = tonumber(finish) }
 end
 
-local right, wrong, outside = 0, 0, 0
+-- Both are in the order of time.
+local right, wrong, outside, at = 0, 0, 0, 1
 for line in io.lines(script_path) do
 	local time, name = line:match("^%s*([%d.]+):%s+%x+ TRACE_%d+ (gen_%d+)")
 	time = tonumber(time)
-	local found
-	for _, window in ipairs(windows) do
-		if time and time >= window.start and time <= window.finish then
-			found = window
-		end
+	while time and windows[at] and windows[at].finish < time do
+		at = at + 1
+	end
+	local found = time and windows[at]
+	if found and found.start > time then
+		found = nil
 	end
 	if found and found.name == name then
 		right = right + 1
