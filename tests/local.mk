@@ -86,6 +86,11 @@ LONG_TESTS += tests/soak/soak.sh
 check_PROGRAMS += bench/unwind
 bench_unwind_LDADD = lib/libhost.la lib/libbase.la $(LIBELF_LIBS)
 
+# The native unwinder of another CPU, under qemu.
+dist_check_SCRIPTS += tests/aarch64/check-aarch64.sh
+EXTRA_DIST += tests/aarch64/unwind_program.c
+TESTS += tests/aarch64/check-aarch64.sh
+
 # A host that knows its true stack at each sample.
 check_PROGRAMS += tests/truth/truth_host
 TESTS += tests/truth/truth_host
@@ -177,6 +182,7 @@ TESTS += tests/end-to-end/luajit-sysprof.sh tests/end-to-end/perf-data.sh \
 EXTRA_DIST += tests/end-to-end/perf-record.sh \
 	tests/end-to-end/perf-traces/compare.lua \
 	tests/end-to-end/perf-traces/flushes.lua \
+	tests/end-to-end/perf-traces/fork.lua \
 	tests/end-to-end/perf-traces/lines.lua \
 	tests/end-to-end/traces.lua
 

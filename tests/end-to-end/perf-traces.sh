@@ -119,6 +119,30 @@ awk -v work="lines.lua:$(line_of work)" \
 	grep -o 'lines\.lua:[0-9]*' "$work/lines.script" | sort | uniq -c
 }
 
+# --- a child of a fork ---------------------------------------------------------
+
+for kind in map jitdump; do
+	record fork -k mono -F 2000 -- "$LUAJIT" "$programs/fork.lua" \
+		"$kind" "$work/dump" "$work/child"
+	child=$(cat "$work/child")
+	pids="$pids $child"
+	inject "$work/fork" "$work/fork.injected"
+	"$PERF" script -i "$work/fork.injected" --pid "$child" -F ip,sym,dso \
+		2>/dev/null |
+		awk -v kind="$kind" '
+			/TRACE_[0-9]+ inherited\.lua:/ { inherited++ }
+			/TRACE_[0-9]+ own\.lua:/ { own++ }
+			/unknown.*(anon|perf-|jitted-)/ { nameless++ }
+			END {
+				printf "child, %s: %d samples in code of the " \
+					"parent, %d in its own, %d nameless\n",
+					kind, inherited, own, nameless
+				exit !(inherited >= 150 && own >= 150 &&
+					nameless <= 2)
+			}
+		' || fail "fork: names of the child ($kind)"
+done
+
 # --- flushes -------------------------------------------------------------------
 
 record flushes -k mono -F 2000 -- \
