@@ -463,13 +463,14 @@ static bool read_inlined(struct guest_walk *walk,
 		inlined->count = 0;
 		inlined->base_pc = inlined->top_pc;
 		inlined->base_function = 0;
-	} else if (!inlined->count && !inlined->base_function &&
+	} else if (!inlined->count &&
 	           !frame_holds(walk, walk->frame, inlined->base_pc) &&
 	           trace_read_frames(walk->vm, trace, snapshot + 1, &next) &&
+	           !next.base_function &&
 	           frame_holds(walk, walk->frame, next.base_pc)) {
 		/* It has just returned from the frame it started in. */
 		inlined->base_pc = next.base_pc;
-		inlined->base_function = next.base_function;
+		inlined->base_function = 0;
 	}
 	return true;
 }
