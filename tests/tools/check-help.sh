@@ -7,7 +7,7 @@ set -euo pipefail
 : "${top_builddir:?run by make check}" "${top_srcdir:?}"
 PATH=$top_builddir/tools:$PATH
 page=$top_srcdir/doc/luajit-parse-sysprof.1
-# shellcheck source=../../tools/completion/luajit-parse-sysprof.bash
+# shellcheck disable=SC1091 # looked at on its own
 . "$top_srcdir/tools/completion/luajit-parse-sysprof.bash"
 
 die()
