@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "function_names.h"
+#include "labels_sig.h"
 #include "sample.h"
 #include "host/host_symbols.h"
 #include "host/unwind_table.h"
@@ -58,6 +59,11 @@ void sampler_read_counters(const struct sampler *sampler,
 void sampler_disable(struct sampler *sampler)
 {
 	sampler->disabled = true;
+}
+
+const char *labels_text(uint32_t label)
+{
+	return label ? "label" : "";
 }
 
 int unwind_tables_refresh(uint64_t needed, uint64_t budget_ns,
