@@ -5,6 +5,7 @@
  */
 #include "environment.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -211,6 +212,17 @@ static int start_inside(lua_State *L)
 	return 0;
 }
 
+/* It knows when the process ends, or executes another program. */
+static void tell_preload(void)
+{
+	void (*set_hooks)(void (*)(void), void (*)(void), void (*)(void));
+
+	*(void **)&set_hooks = dlsym(RTLD_DEFAULT, "luaM_sysprof_set_hooks");
+	if (set_hooks)
+		set_hooks(luaM_sysprof_finish, luaM_sysprof_before_exec,
+		          luaM_sysprof_after_exec);
+}
+
 static void start(lua_State *L, const char *wanted)
 {
 	static pthread_once_t forks_watched = PTHREAD_ONCE_INIT;
@@ -227,6 +239,7 @@ static void start(lua_State *L, const char *wanted)
 		report_refusal(wanted, &request.error);
 		return;
 	}
+	tell_preload();
 	/* Behind the session's own: children's parts run in this order. */
 	if (pthread_once(&forks_watched, watch_forks_for_signals) == 0)
 		watch_signals();

@@ -5,12 +5,11 @@
  * command, most of which know nothing of Lua: so it is linked to libc alone, and
  * loads the profiler only when there is a VM.
  *
- * It replaces luaL_newstate() and lua_newstate(), the exec functions and _exit(),
+ * It replaces luaL_openlibs() and luaopen_jit(), the exec functions and _exit(),
  * each of which calls the one that it stands before.
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <libgen.h>
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
@@ -30,12 +29,24 @@ struct lua_State;
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* NULL until the profiler is loaded. */
-static struct profiler {
-	void (*vm_appears)(struct lua_State *L);
+static void (*vm_appears_to)(struct lua_State *L);
+
+/* NULL until a profile runs. */
+static struct hooks {
 	void (*finish)(void);
 	void (*before_exec)(void);
 	void (*after_exec)(void);
-} profiler;
+} hooks;
+
+/* The profiler calls it when it has started, also when LUA_INIT has loaded it. */
+EXPORT void luaM_sysprof_set_hooks(void (*finish)(void),
+                                   void (*before_exec)(void),
+                                   void (*after_exec)(void));
+void luaM_sysprof_set_hooks(void (*finish)(void), void (*before_exec)(void),
+                            void (*after_exec)(void))
+{
+	hooks = (struct hooks){finish, before_exec, after_exec};
+}
 
 /* ---- the functions that are stood before ------------------------------------- */
 
@@ -96,73 +107,89 @@ static int make_global(const void *function)
 	               : -1;
 }
 
-static void *open_library(void)
+/* What went wrong is told where the profiler tells it, too. */
+static void report(const char *path, const char *reason)
 {
-	char path[PATH_MAX];
-	Dl_info info;
+	char name[PATH_MAX];
+	FILE *file;
 
-	if (dladdr((void *)open_library, &info) &&
-	    strlen(info.dli_fname) < sizeof(path) - sizeof(LIBRARY)) {
-		strcpy(path, info.dli_fname);
-		dirname(path);
-		strcat(path, "/" LIBRARY);
-		if (access(path, R_OK) == 0)
-			return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-	}
-	return dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+	snprintf(name, sizeof(name), "%.4000s.error", path);
+	file = fopen(name, "ae");
+	if (!file)
+		return;
+	fprintf(file, "process %d: %s\n", (int)getpid(), reason);
+	fclose(file);
 }
 
-static void load_profiler(const void *newstate)
+/* The one that is named, or the one that the system finds. */
+static void *open_library(const char *dump)
 {
-	void *library;
+	const char *path = secure_getenv("LUAJIT_SYSPROF_LIBRARY");
+	void *library = dlopen(path ? path : LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+
+	if (!library)
+		report(dump, dlerror());
+	return library;
+}
+
+static void load_profiler(const char *dump, const void *function)
+{
+	static bool tried;
+	void *library = NULL;
 
 	pthread_mutex_lock(&load_lock);
-	if (!profiler.vm_appears && make_global(newstate) == 0) {
-		library = open_library();
-		if (library) {
-			profiler.finish = dlsym(library, "luaM_sysprof_finish");
-			profiler.before_exec =
-				dlsym(library, "luaM_sysprof_before_exec");
-			profiler.after_exec =
-				dlsym(library, "luaM_sysprof_after_exec");
-			profiler.vm_appears =
-				dlsym(library, "luaM_sysprof_vm_appears");
-		}
-	}
+	if (!tried && make_global(function) == 0)
+		library = open_library(dump);
+	else if (!tried)
+		report(dump, "the program has several copies of LuaJIT, and "
+		             "not the first one has made this VM");
+	tried = true;
+	if (library)
+		vm_appears_to = dlsym(library, "luaM_sysprof_vm_appears");
 	pthread_mutex_unlock(&load_lock);
 }
 
-static struct lua_State *vm_appears(struct lua_State *L, const void *newstate)
+static void vm_appears(struct lua_State *L, const void *function)
 {
+	const char *dump = secure_getenv("LUAJIT_SYSPROF_PATH");
 	int saved_errno = errno;
 
-	if (L && secure_getenv("LUAJIT_SYSPROF_PATH")) {
-		load_profiler(newstate);
-		if (profiler.vm_appears)
-			profiler.vm_appears(L);
+	if (dump) {
+		load_profiler(dump, function);
+		if (vm_appears_to)
+			vm_appears_to(L);
 	}
 	errno = saved_errno;
-	return L;
 }
 
 /* ---- VMs ------------------------------------------------------------------------- */
 
-EXPORT struct lua_State *luaL_newstate(void);
-struct lua_State *luaL_newstate(void)
+/* A VM without its libraries cannot be checked yet. */
+EXPORT void luaL_openlibs(struct lua_State *L);
+void luaL_openlibs(struct lua_State *L)
 {
-	struct lua_State *(*next)(void);
+	void (*next)(struct lua_State *);
 
-	*(void **)&next = find_next("luaL_newstate", luaL_newstate);
-	return next ? vm_appears(next(), (void *)next) : NULL;
+	*(void **)&next = find_next("luaL_openlibs", (void *)luaL_openlibs);
+	if (!next)
+		return;
+	next(L);
+	vm_appears(L, (void *)next);
 }
 
-EXPORT struct lua_State *lua_newstate(void *allocator, void *context);
-struct lua_State *lua_newstate(void *allocator, void *context)
+/* For programs that open the libraries one by one. */
+EXPORT int luaopen_jit(struct lua_State *L);
+int luaopen_jit(struct lua_State *L)
 {
-	struct lua_State *(*next)(void *, void *);
+	int (*next)(struct lua_State *);
+	int result;
 
-	*(void **)&next = find_next("lua_newstate", lua_newstate);
-	return next ? vm_appears(next(allocator, context), (void *)next) : NULL;
+	*(void **)&next = find_next("luaopen_jit", (void *)luaopen_jit);
+	if (!next)
+		return 0;
+	result = next(L);
+	vm_appears(L, (void *)next);
+	return result;
 }
 
 /* ---- the end ------------------------------------------------------------------------ */
@@ -170,8 +197,8 @@ struct lua_State *lua_newstate(void *allocator, void *context)
 EXPORT void _exit(int status);
 void _exit(int status)
 {
-	if (profiler.finish)
-		profiler.finish();
+	if (hooks.finish)
+		hooks.finish();
 	syscall(SYS_exit_group, status);
 	__builtin_unreachable();
 }
@@ -190,11 +217,11 @@ int execve(const char *path, char *const arguments[], char *const environment[])
 {
 	int result;
 
-	if (profiler.before_exec)
-		profiler.before_exec();
+	if (hooks.before_exec)
+		hooks.before_exec();
 	result = (int)syscall(SYS_execve, path, arguments, environment);
-	if (profiler.after_exec)
-		profiler.after_exec();
+	if (hooks.after_exec)
+		hooks.after_exec();
 	return result;
 }
 
@@ -214,11 +241,11 @@ int execvpe(const char *file, char *const arguments[],
 	int result;
 
 	*(void **)&next = dlsym(RTLD_NEXT, "execvpe");
-	if (profiler.before_exec)
-		profiler.before_exec();
+	if (hooks.before_exec)
+		hooks.before_exec();
 	result = next(file, arguments, environment);
-	if (profiler.after_exec)
-		profiler.after_exec();
+	if (hooks.after_exec)
+		hooks.after_exec();
 	return result;
 }
 

@@ -130,7 +130,7 @@ sources()
 {
 	local room
 
-	for room in lib perfmap tools tests bench examples; do
+	for room in lib perfmap preload tools tests bench examples; do
 		[ ! -d "$here/$room" ] || find "$here/$room" -name "$1"
 	done | sort
 }

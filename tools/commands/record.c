@@ -142,6 +142,7 @@ static void set_lua_init(const struct record *record)
 static void set_environment(const struct record *record)
 {
 	setenv("LUAJIT_SYSPROF_PATH", record->path, 1);
+	setenv("LUAJIT_SYSPROF_LIBRARY", record->library, 1);
 	prepend("LD_PRELOAD", record->preload);
 	set_lua_init(record);
 }
