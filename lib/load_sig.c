@@ -47,9 +47,41 @@ __asm__(".text\n.p2align 4\n"
                                                          "load_failed:\n\txorl "
                                                          "%eax, %eax\n\tret\n");
 
-static greg_t *context_ip(void *context)
+static uint64_t *context_ip(void *context)
 {
-	return &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	ucontext_t *interrupted = context;
+
+	return (uint64_t *)&interrupted->uc_mcontext.gregs[REG_RIP];
+}
+
+#elif defined(__aarch64__)
+
+/* clang-format off */
+#define LOAD_FUNCTION(name, body)                                              \
+	".globl " name "\n.hidden " name "\n.type " name ",%function\n" name   \
+	":\n.cfi_startproc\n" body "\tmov w0, #1\n\tret\n"                     \
+	".cfi_endproc\n.size " name ", . - " name "\n"
+
+__asm__(".text\n.p2align 4\n"
+	".hidden load_code_start\n.globl load_code_start\nload_code_start:\n"
+	LOAD_FUNCTION("load_raw_u64", "\tldr x2, [x0]\n\tstr x2, [x1]\n")
+	LOAD_FUNCTION("load_raw_u32", "\tldr w2, [x0]\n\tstr w2, [x1]\n")
+	LOAD_FUNCTION("load_raw_u16", "\tldrh w2, [x0]\n\tstrh w2, [x1]\n")
+	LOAD_FUNCTION("load_raw_u8", "\tldrb w2, [x0]\n\tstrb w2, [x1]\n")
+	LOAD_FUNCTION("load_raw_bytes",
+		"\tcbz x2, 2f\n"
+		"1:\tldrb w3, [x1], #1\n\tstrb w3, [x0], #1\n"
+		"\tsubs x2, x2, #1\n\tb.ne 1b\n2:\n")
+	".hidden load_code_end\n.globl load_code_end\nload_code_end:\n"
+	".hidden load_failed\n.globl load_failed\n"
+	"load_failed:\n\tmov w0, #0\n\tret\n");
+/* clang-format on */
+
+static uint64_t *context_ip(void *context)
+{
+	ucontext_t *interrupted = context;
+
+	return (uint64_t *)&interrupted->uc_mcontext.pc;
 }
 
 #else
@@ -85,11 +117,11 @@ static void forward_fault(int signal, siginfo_t *info, void *context)
 
 void load_handle_fault(int signal, siginfo_t *info, void *context)
 {
-	greg_t *ip = context_ip(context);
+	uint64_t *ip = context_ip(context);
 
-	if (*ip >= (greg_t)load_code_start && *ip < (greg_t)load_code_end &&
+	if (*ip >= (uint64_t)load_code_start && *ip < (uint64_t)load_code_end &&
 	    info->si_code > 0) {
-		*ip = (greg_t)load_failed;
+		*ip = (uint64_t)load_failed;
 		return;
 	}
 	forward_fault(signal, info, context);

@@ -36,7 +36,11 @@ int load_raw_bytes(void *to, const void *address, size_t bytes);
 /* User space of the supported CPUs lies below this; the null page is never
  * ours. Sorting such addresses out here spares most faults. */
 #define LOAD_ADDRESS_MIN UINT64_C(0x1000)
+#if defined(__aarch64__)
+#define LOAD_ADDRESS_END (UINT64_C(1) << 48)
+#else
 #define LOAD_ADDRESS_END (UINT64_C(1) << 47)
+#endif
 
 static inline bool load_address_ok(uint64_t address)
 {

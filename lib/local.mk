@@ -23,6 +23,9 @@ lib_libhost_la_SOURCES = lib/host/cpu.h lib/host/cpu_x86_64.h \
 	lib/host/unwind_table.c lib/host/unwind_table.h \
 	lib/host/unwind_table_sig.c
 
+# Not part of the library yet; built by tests/aarch64/check-aarch64.sh.
+EXTRA_DIST += lib/host/cpu_aarch64.h lib/host/unwind_aarch64_sig.c
+
 # Reading an unmodified LuaJIT.
 noinst_LTLIBRARIES += lib/libvm.la
 lib_libvm_la_SOURCES = lib/vm/check.c lib/vm/check.h \

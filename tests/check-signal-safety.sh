@@ -117,11 +117,17 @@ fi
 grep -q 'bad_sig.*malloc$' "$work/found"
 grep -q 'bad_sig.*ordinary$' "$work/found"
 
+# Sources for other CPUs are not built.
+case $(uname -m) in
+x86_64) other_cpus=_aarch64_sig ;;
+*) other_cpus=_x86_64_sig ;;
+esac
+
 # The real objects: one for each source, or the list would prove too little.
 objects_of "$top_builddir/lib" "$top_builddir/perfmap" >"$work/all"
 grep '_sig\.o$' "$work/all" >"$work/signal"
 find "$top_srcdir/lib" "$top_srcdir/perfmap" -name '*_sig.[cS]' |
-	sed 's|.*/||; s|\.[cS]$||' | sort >"$work/sources"
+	sed 's|.*/||; s|\.[cS]$||' | grep -v "$other_cpus" | sort >"$work/sources"
 sed 's|.*/||; s|^.*_la-||; s|\.o$||' "$work/signal" | sort -u |
 	comm -23 "$work/sources" - >"$work/unbuilt"
 if [ -s "$work/unbuilt" ]; then

@@ -23,13 +23,12 @@ bool unwind_guess_by_frame_pointer(const struct unwind_tables *tables,
                                    uint64_t sp_max)
 {
 	uint64_t frame = registers->saved[CPU_FRAME_POINTER];
-	uint64_t outer, return_address;
+	uint64_t outer, return_address, sp;
 
-	if (exact && registers->sp + 8 <= sp_max &&
-	    load_u64(registers->sp, &return_address) &&
-	    is_return_address(tables, return_address)) {
+	if (exact && cpu_find_fresh_return(registers, &return_address, &sp) &&
+	    sp <= sp_max && is_return_address(tables, return_address)) {
 		registers->ip = return_address;
-		registers->sp += 8;
+		registers->sp = sp;
 		return true;
 	}
 	if (frame % 8 || frame < registers->sp ||

@@ -31,6 +31,11 @@ enum unwind_result unwind_step(const struct unwind_rule *rule,
 /* Is the address behind a call instruction? */
 bool cpu_follows_call(uint64_t address);
 
+/* Where a call leaves the return address, before the function has done anything:
+ * at *address, with the caller's stack pointer *sp. */
+bool cpu_find_fresh_return(const struct cpu_registers *registers,
+                           uint64_t *address, uint64_t *sp);
+
 /*
  * For code without rules: guesses at the caller, whose stack pointer is at most
  * sp_max. By the frame pointer, which such code may have set up, and which the

@@ -98,3 +98,10 @@ bool cpu_follows_call(uint64_t address)
 			return true;
 	return false;
 }
+
+bool cpu_find_fresh_return(const struct cpu_registers *registers,
+                           uint64_t *address, uint64_t *sp)
+{
+	*sp = registers->sp + 8;
+	return load_u64(registers->sp, address);
+}

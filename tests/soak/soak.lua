@@ -38,6 +38,7 @@ local function worker(n)
 	if random(2) == 1 then error("in a coroutine") end
 end
 
+local callback_type = ffi.typeof("int (*)(int)") -- each of them is kept
 local moves = {}
 
 function moves.flush() jit.flush() end
@@ -86,7 +87,7 @@ function moves.code()
 end
 
 function moves.callbacks()
-	local callback = ffi.cast("int (*)(int)", function(x) return spin(x) end)
+	local callback = ffi.cast(callback_type, function(x) return spin(x) end)
 	for i = 1, 20 do callback(i) end
 	callback:free()
 end

@@ -63,8 +63,7 @@ void sampler_disable(struct sampler *sampler)
 
 const char *labels_text(uint32_t label)
 {
-	(void)label;
-	return "";
+	return label ? "label" : "";
 }
 
 int unwind_tables_refresh(uint64_t needed, uint64_t budget_ns,
