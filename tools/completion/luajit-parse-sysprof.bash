@@ -63,7 +63,7 @@ _luajit_parse_sysprof()
 	if [[ $current == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen \
 			-W "$(_luajit_parse_sysprof_options)" -- "$current")
-		[[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace 2>/dev/null
+		[[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace 2>/dev/null || :
 		return
 	fi
 	mapfile -t COMPREPLY < <(compgen -f -- "$current")
