@@ -25,6 +25,18 @@ for dump in "${LUAJIT_SYSPROF_CORPUS:-/nonexistent}"/sysprof/*.bin; do
 done
 python3 "$top_srcdir/tests/tools/check-formats.py" "$parse" "$@"
 
+# Valgrind's own reader takes the Callgrind output.
+if command -v callgrind_annotate >/dev/null; then
+	"$parse" --format=callgrind "$work/small.bin" -o "$work/callgrind" \
+		2>/dev/null
+	callgrind_annotate "$work/callgrind" >"$work/annotated"
+	for line in '^7 .*PROGRAM TOTALS' '^2 .*app.lua:fib app.lua:3'; do
+		grep -q "$line" "$work/annotated" ||
+			{ cat "$work/annotated"; exit 1; }
+	done
+	echo "callgrind_annotate agrees"
+fi
+
 if "$parse" --help | grep -q 'not in this build'; then
 	exit 0
 fi
