@@ -151,6 +151,24 @@ static int check_profiling_timer(struct error *error)
 	                 "another signal by the option signal");
 }
 
+/* Of those that the option accepts. sigabbrev_np() needs glibc 2.32, which
+ * Debian 11 lacks. */
+static const char *signal_name(int number)
+{
+	switch (number) {
+	case SIGURG:
+		return "URG";
+	case SIGUSR1:
+		return "USR1";
+	case SIGUSR2:
+		return "USR2";
+	case SIGIO:
+		return "IO";
+	default:
+		return "PROF";
+	}
+}
+
 /* Another profiler of the process would take our signals, or we its. */
 static int check_signal_is_free(struct error *error)
 {
@@ -165,7 +183,7 @@ static int check_signal_is_free(struct error *error)
 		                 "profiler (such as jit.p) is active in this "
 		                 "process; stop it first, or choose another "
 		                 "signal by the option signal",
-		                 sigabbrev_np(number));
+		                 signal_name(number));
 	if (check_profiling_timer(error) < 0)
 		return -1;
 	if (pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 &&
@@ -174,7 +192,7 @@ static int check_signal_is_free(struct error *error)
 		                 "SIG%s is blocked on this thread, so no "
 		                 "sample would arrive; unblock it with "
 		                 "pthread_sigmask()",
-		                 sigabbrev_np(number));
+		                 signal_name(number));
 	return 0;
 }
 
@@ -196,7 +214,7 @@ static int choose_signal(const struct session *session, struct error *error)
 		error, PROFILE_ERRUSE, EBUSY,
 		"SIG%s is the signal of the profiles that are running; "
 		"all have the same",
-		sigabbrev_np(sample_clock_signal()));
+		signal_name(sample_clock_signal()));
 }
 
 /* Other signals wait until a sample is taken: a handler that jumps out of ours
@@ -222,7 +240,7 @@ static int set_handler(struct error *error)
 	              &profile.previous_action) < 0)
 		return error_set(error, PROFILE_ERRIO, errno,
 		                 "SIG%s cannot be handled: %s",
-		                 sigabbrev_np(sample_clock_signal()),
+		                 signal_name(sample_clock_signal()),
 		                 strerror(errno));
 	return 0;
 }

@@ -202,6 +202,9 @@ check_bullseye()
 		skip bullseye "its packages cannot be had from $mirror"
 		return
 	}
+	# gcc finds its own release's libraries first unless told so.
+	local sysroot="--sysroot=$root -B$root/usr/lib/$multiarch"
+	sysroot="$sysroot -L$root/usr/lib/$multiarch -L$root/lib/$multiarch"
 	mkdir bullseye-build
 	(
 		cd bullseye-build || exit 1
@@ -209,7 +212,7 @@ check_bullseye()
 		export PKG_CONFIG_LIBDIR=$root/usr/lib/$multiarch/pkgconfig
 		# What only the tools need is not used here.
 		"$top_srcdir/configure" -q --without-pprof \
-			CC="$CC --sysroot=$root" LUAJIT=true CHECK_CFLAGS=-g \
+			CC="$CC $sysroot" LUAJIT=true CHECK_CFLAGS=-g \
 			CHECK_LIBS=-g LIBDW_CFLAGS=-g LIBDW_LIBS=-g &&
 			make lib/misc.la tests/step/stepper.la
 	) >bullseye.log 2>&1 || {
@@ -220,8 +223,9 @@ check_bullseye()
 	module_builddir=$work/bullseye-build
 	make_runner bullseye-luajit "$root" "$root/usr/bin/luajit"
 	check bullseye-luajit "$work/bullseye-luajit"
-	include=$root/usr/include/luajit-2.1 embed host --sysroot="$root" \
-		-lluajit-5.1 && {
+	# shellcheck disable=SC2086
+	include=$root/usr/include/luajit-2.1 embed host $sysroot \
+		-lluajit-5.1 -lm -ldl && {
 		make_runner bullseye-library "$root" "$work/host"
 		check bullseye-library "$work/bullseye-library"
 	}
