@@ -137,6 +137,32 @@ static void write_entry(FILE *file, const struct layout *layout,
 	fputs("</g>\n", file);
 }
 
+static void write_legend(FILE *file, int place, const char *colour,
+                         const char *text)
+{
+	int x = MARGIN + place * 130;
+
+	fprintf(file,
+	        "<rect x=\"%d\" y=\"26\" width=\"10\" height=\"10\" "
+	        "fill=\"%s\"/><text x=\"%d\" y=\"35\" "
+	        "font-size=\"10\">%s</text>\n",
+	        x, colour, x + 14, text);
+}
+
+static void write_class_legend(FILE *file)
+{
+	for (int i = 0; i < FLAME_COUNT; i++)
+		write_legend(file, i, flame_class_colour((enum flame_class)i),
+		             flame_class_name((enum flame_class)i));
+}
+
+static void write_comparison_legend(FILE *file)
+{
+	write_legend(file, 0, "#4242d8", "less than before");
+	write_legend(file, 1, "#ececec", "as before");
+	write_legend(file, 2, "#e04242", "more than before");
+}
+
 static void write_head(FILE *file, const struct layout *layout,
                        const char *title, uint64_t samples)
 {
@@ -153,17 +179,10 @@ static void write_head(FILE *file, const struct layout *layout,
 	        IMAGE_WIDTH, height, IMAGE_WIDTH, height, MARGIN);
 	write_escaped(file, title, strlen(title));
 	fprintf(file, ": %llu samples</text>\n", (unsigned long long)samples);
-	for (int i = 0; i < FLAME_COUNT; i++) {
-		enum flame_class class = (enum flame_class)i;
-		int x = MARGIN + i * 130;
-
-		fprintf(file,
-		        "<rect x=\"%d\" y=\"26\" width=\"10\" height=\"10\" "
-		        "fill=\"%s\"/><text x=\"%d\" y=\"35\" "
-		        "font-size=\"10\">%s</text>\n",
-		        x, flame_class_colour(class), x + 14,
-		        flame_class_name(class));
-	}
+	if (layout->is_comparison)
+		write_comparison_legend(file);
+	else
+		write_class_legend(file);
 }
 
 /* First sample of each entry: its parent's, and behind its elder siblings. */
