@@ -24,9 +24,10 @@ local CHANGE_MAX = 3
 -- How many runs later the stack must still be different to be true.
 local LOOK_AHEAD = 3
 
--- Shares of all steps that may be marked or lack the leaf's line.
-local MARKED_MAX = 0.0005
-local NO_LINE_MAX = 0.005
+-- Shares of all steps that may be marked or lack the leaf's line; the variables
+-- are in percent.
+local MARKED_MAX = (tonumber(os.getenv("STEP_MARKED_MAX")) or 0.05) / 100
+local NO_LINE_MAX = (tonumber(os.getenv("STEP_NO_LINE_MAX")) or 0.5) / 100
 
 local function read_file(name)
 	local file = assert(io.open(name))
