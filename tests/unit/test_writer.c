@@ -164,6 +164,8 @@ static void put_trace_symbol(uint32_t number, uint32_t lua_symbol,
 	trace->trace_number = number;
 	trace->lua_symbol = lua_symbol;
 	trace->start_line = start_line;
+	trace->code = 0x7000;
+	trace->code_bytes = 0x80;
 	commit(trace, sizeof(*trace), RING_TRACE_SYMBOL);
 }
 
@@ -319,6 +321,10 @@ static void put_item(struct text *text, unsigned kind, struct byte_input *in)
 	case ITEM_LOST:
 		put_text(text, "lost");
 		put_numbers(text, in, 2);
+		break;
+	case ITEM_TRACE_CODE:
+		put_text(text, "code of trace");
+		put_numbers(text, in, 3);
 		break;
 	case ITEM_END:
 		ck_assert(own_code_is_mapped);
@@ -557,6 +563,7 @@ static const char everything_text[] =
 	"facts 4d 1 c0 5\n"
 	"sample 4 6020 50ff\n"
 	"trace 9 100 4\n"
+	"code of trace 9 7000 80\n"
 	"facts 4d 1 c0 6\n"
 	"sample 9 9 100 3\n"
 	"proto 100 =x -1\n"
