@@ -298,22 +298,49 @@ static bool parse_cie(const struct memory_copy *frames, uint64_t address,
 
 /* ---- rows ----------------------------------------------------------------- */
 
-/* Room for one more. False: out of memory. */
-static bool grow(void *array, size_t count, size_t *capacity, size_t first,
-                 size_t bytes)
+/* The array with room for one more; NULL: out of memory, it stays as it was. */
+static void *grow(void *array, size_t count, size_t *capacity, size_t first,
+                  size_t bytes)
 {
 	size_t wanted = *capacity ? 2 * *capacity : first;
-	void *old, *grown;
+	void *grown;
 
 	if (count < *capacity)
-		return true;
-	memcpy(&old, array, sizeof(old));
-	grown = realloc(old, wanted * bytes);
-	if (!grown)
+		return array;
+	grown = realloc(array, wanted * bytes);
+	if (grown)
+		*capacity = wanted;
+	return grown;
+}
+
+static bool has_room_for_rule(struct row_list *list)
+{
+	struct unwind_rows *rows = list->rows;
+	struct unwind_rule *rules =
+		grow(rows->rules, rows->rule_count, &list->rule_capacity, 64,
+	             sizeof(*rules));
+
+	if (rules)
+		rows->rules = rules;
+	return rules;
+}
+
+static bool has_room_for_row(struct row_list *list)
+{
+	struct unwind_rows *rows = list->rows;
+	size_t capacity = list->row_capacity;
+	uint32_t *ips =
+		grow(rows->ips, rows->count, &capacity, 1024, sizeof(*ips));
+	uint16_t *numbers;
+
+	if (!ips)
 		return false;
-	memcpy(array, &grown, sizeof(grown));
-	*capacity = wanted;
-	return true;
+	rows->ips = ips;
+	numbers = grow(rows->rule_numbers, rows->count, &list->row_capacity,
+	               1024, sizeof(*numbers));
+	if (numbers)
+		rows->rule_numbers = numbers;
+	return numbers;
 }
 
 static uint32_t hash_rule(const struct unwind_rule *rule)
@@ -344,8 +371,7 @@ static uint16_t intern_rule(struct row_list *list,
 			               (uint16_t)(list->slots[slot] - 1);
 	if (rows->rule_count == RULES_MAX)
 		return 0;
-	if (!grow(&rows->rules, rows->rule_count, &list->rule_capacity, 64,
-	          sizeof(*rule))) {
+	if (!has_room_for_rule(list)) {
 		list->out_of_memory = true;
 		return 0;
 	}
@@ -357,11 +383,8 @@ static uint16_t intern_rule(struct row_list *list,
 static bool append_ip(struct row_list *list, uint32_t ip, uint16_t rule)
 {
 	struct unwind_rows *rows = list->rows;
-	size_t capacity = list->row_capacity;
 
-	if (!grow(&rows->ips, rows->count, &capacity, 1024, sizeof(ip)) ||
-	    !grow(&rows->rule_numbers, rows->count, &list->row_capacity, 1024,
-	          sizeof(rule)))
+	if (!has_room_for_row(list))
 		return false;
 	rows->ips[rows->count] = ip;
 	rows->rule_numbers[rows->count++] = rule;

@@ -69,33 +69,42 @@ bool mapping_is_object(const struct mapping *mapping)
 	return mapping->inode || !strcmp(mapping->path, MAPPINGS_VDSO);
 }
 
-/* The file has no size: it is read until it ends. Terminated. */
+/* The file has no size: it is read until it ends. NULL: errno tells. */
+static char *read_all(int fd)
+{
+	size_t capacity = TEXT_BYTES_FIRST, used = 0;
+	char *text = malloc(capacity), *grown;
+	ssize_t got;
+
+	if (!text)
+		return NULL;
+	while ((got = read(fd, text + used, capacity - used - 1)) > 0) {
+		used += (size_t)got;
+		if (capacity - used > TEXT_BYTES_FIRST / 2)
+			continue;
+		grown = realloc(text, 2 * capacity);
+		if (!grown)
+			break;
+		text = grown;
+		capacity *= 2;
+	}
+	text[used] = '\0';
+	if (got == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
 static char *read_text(void)
 {
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	size_t capacity = TEXT_BYTES_FIRST, used = 0;
-	char *text = fd < 0 ? NULL : malloc(capacity), *grown;
-	ssize_t got = 1;
+	char *text;
 
-	while (text && got > 0) {
-		if (capacity - used < TEXT_BYTES_FIRST / 2) {
-			grown = realloc(text, capacity *= 2);
-			if (!grown)
-				break;
-			text = grown;
-		}
-		got = read(fd, text + used, capacity - used - 1);
-		if (got > 0)
-			used += (size_t)got;
-	}
-	if (fd >= 0)
-		close(fd);
-	if (text && got == 0) {
-		text[used] = '\0';
-		return text;
-	}
-	free(text);
-	return NULL;
+	if (fd < 0)
+		return NULL;
+	text = read_all(fd);
+	close(fd);
+	return text;
 }
 
 static uint64_t mix(uint64_t hash, uint64_t value)
