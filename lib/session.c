@@ -50,7 +50,12 @@ struct session {
 	uint64_t fast_address;   /* as in struct sampler_options */
 	uint64_t marker_address; /* as in struct sampler_options */
 	struct sampled_threads *threads;
-	struct writer *writer; /* NULL in mode D */
+	/* Guarded by the lock, since others look at it until it goes. NULL in
+	 * mode D. The thread is told of for longer: a callback may run on it
+	 * while it ends. */
+	struct writer *writer;
+	pthread_t writer_thread;
+	bool has_writer_thread;
 	struct traces *traces; /* NULL: perf is off */
 	/* Of the dump: options.path is the caller's, and may be relative to a
 	 * directory that the process leaves. */
@@ -656,6 +661,7 @@ static int copy_path(struct session *session, struct error *error)
 static int open_writer(struct session *session, struct error *error)
 {
 	const struct session_options *options = &session->options;
+	struct writer *writer;
 	struct writer_options writer_options = {
 		.sources =
 			{
@@ -684,8 +690,27 @@ static int open_writer(struct session *session, struct error *error)
 
 	if (options->mode == LUAM_SYSPROF_DEFAULT)
 		return 0;
-	session->writer = writer_open(&writer_options, error);
-	return session->writer ? 0 : -1;
+	writer = writer_open(&writer_options, error);
+	if (!writer)
+		return -1;
+	pthread_mutex_lock(&profile.lock);
+	session->writer = writer;
+	session->writer_thread = writer_thread(writer);
+	session->has_writer_thread = true;
+	pthread_mutex_unlock(&profile.lock);
+	return 0;
+}
+
+/* Takes it away from those that look at the session, then waits for its end. */
+static int close_writer(struct session *session, struct error *error)
+{
+	struct writer *writer;
+
+	pthread_mutex_lock(&profile.lock);
+	writer = session->writer;
+	session->writer = NULL;
+	pthread_mutex_unlock(&profile.lock);
+	return writer ? writer_close(writer, error) : 0;
 }
 
 /* Stops the signals, then everything that they lead to. */
@@ -733,8 +758,7 @@ static void discard_session(struct session *session, lua_State *L)
 {
 	stop_sampling(session);
 	unwatch_traces(session, L);
-	if (session->writer)
-		writer_close(session->writer, NULL);
+	close_writer(session, NULL);
 	drop_guard_protected(L);
 	forget_session(session);
 	free_session(session);
@@ -768,7 +792,8 @@ static bool is_writer_thread(void)
 	const struct session *session = profile.sessions;
 
 	while (session &&
-	       !(session->writer && writer_is_current_thread(session->writer)))
+	       !(session->has_writer_thread &&
+	         pthread_equal(session->writer_thread, pthread_self())))
 		session = session->next;
 	return session != NULL;
 }
@@ -889,8 +914,7 @@ static int end_session(struct session *session, struct error *error)
 	int result = 0;
 
 	stop_sampling(session);
-	if (session->writer)
-		result = writer_close(session->writer, error);
+	result = close_writer(session, error);
 	result = check_perf_names(session, result, error);
 	read_report(session, &report);
 
@@ -1059,8 +1083,7 @@ static void follow_in_child(const struct session *parent)
 	    sampled_threads_start(session->threads, NULL) == 0)
 		return;
 	stop_sampling(session);
-	if (session->writer)
-		writer_close(session->writer, NULL);
+	close_writer(session, NULL);
 	forget_session(session);
 	free_session(session);
 }
@@ -1108,8 +1131,8 @@ static void watch_forks(void)
 static void end_one_at_exit(struct session *session)
 {
 	stop_sampling(session);
-	if (session->writer && !session->options.writer)
-		writer_close(session->writer, NULL);
+	if (!session->options.writer)
+		close_writer(session, NULL);
 }
 
 /* A child of vfork(2) shares all memory, and none of it is its own. */

@@ -1015,9 +1015,9 @@ void writer_flush(struct writer *writer)
 	pthread_mutex_unlock(&writer->lock);
 }
 
-bool writer_is_current_thread(const struct writer *writer)
+pthread_t writer_thread(const struct writer *writer)
 {
-	return pthread_equal(writer->thread, pthread_self());
+	return writer->thread;
 }
 
 void writer_abandon(struct writer *writer)

@@ -10,6 +10,7 @@
 #ifndef LIB_WRITER_H
 #define LIB_WRITER_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -77,8 +78,8 @@ int writer_close(struct writer *writer, struct error *error);
  * expected to take: some 200 ms. Not on the writer's thread. */
 void writer_flush(struct writer *writer);
 
-/* Does the caller run on the writer's thread, so inside the callback? */
-bool writer_is_current_thread(const struct writer *writer);
+/* The thread that the callback runs on. */
+pthread_t writer_thread(const struct writer *writer);
 
 /* In the child of a fork, where the thread does not exist: closes the file and
  * leaves the rest, which the thread may have been changing, alone. */

@@ -161,7 +161,8 @@ tools_luajit_sysprof_SOURCES = tools/luajit_sysprof.c \
 	tools/commands/perf_sample.c tools/commands/perf_sample.h \
 	tools/commands/probe.c tools/commands/probe.h \
 	tools/commands/process.c tools/commands/process.h \
-	tools/commands/record.c
+	tools/commands/record.c \
+	tools/commands/show.c
 
 # For work on lib/vm, whose table of layouts it reads and writes rows of: the
 # one tool that knows the profiler's own headers. Not installed.

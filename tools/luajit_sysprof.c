@@ -22,6 +22,10 @@ static const struct subcommand {
 	int (*run)(int argc, char **argv);
 } subcommands[] = {
 	{"record", "runs a command and profiles its LuaJIT", command_record},
+	{"report", "prints the stacks of a dump (sysprof.bin)", command_report},
+	{"top", "prints tables of its functions and lines", command_top},
+	{"flamegraph", "writes a page for a browser, sysprof.html",
+         command_flamegraph},
 	{"doctor", "says what keeps perf from seeing Lua, and the remedy",
          command_doctor},
 	{"inject", "gives the samples of perf record the Lua stacks of a dump",

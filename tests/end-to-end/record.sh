@@ -111,6 +111,23 @@ kill -INT "$(cat pid)"
 wait $recorder || true
 check dump.bin 300
 
+# --- what it shows ------------------------------------------------------------------
+
+mkdir show
+cp dump.bin show/sysprof.bin
+cd show
+sysprof=$tools/luajit-sysprof
+"$sysprof" report | grep -q '^_start;.*;hot program.lua:1' || fail report
+"$sysprof" report --guest-only sysprof.bin >log
+grep -q 'main program.lua:0;hot program.lua:1 [0-9]' log || fail "--guest-only"
+if grep -q lua_pcall log; then fail "--guest-only shows native frames"; fi
+"$sysprof" top | grep -q '[0-9]% .* hot program.lua:1$' || fail top
+"$sysprof" flamegraph || fail flamegraph
+grep -q 'hot program.lua:1' sysprof.html || fail "no flame graph of hot()"
+"$sysprof" top nothing.bin 2>log && fail "status of a missing dump"
+grep -q 'cannot open nothing.bin' log || fail "$(cat log)"
+cd ..
+
 # --- other processes and programs -----------------------------------------------------
 
 expect 0 fork

@@ -82,6 +82,13 @@ samples=$("$host" churn) || fail "churn"
 [ "$(count churn.bin 'work_churn[0-3].lua:8')" -ge 50 ] ||
 	fail "churn.bin has only $(count churn.bin work_churn) samples of threads"
 
+# --- threads with stacks of 64 KiB ---------------------------------------------------
+
+samples=$("$host" small) || fail "small"
+[ "$(count small.bin .)" = "$samples" ] || fail "small.bin: not $samples samples"
+[ "$(count small.bin 'work_small[0-3].lua:8')" -ge 1000 ] ||
+	fail "small.bin has only $(count small.bin work_small) samples of threads"
+
 # --- VMs in each other -------------------------------------------------------------
 
 "$host" nested || fail "nested"

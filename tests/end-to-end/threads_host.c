@@ -194,6 +194,33 @@ static void profile_churn(void)
 	lua_close(L);
 }
 
+/* Threads with the least stack that makes sense. */
+static void profile_small_stacks(void)
+{
+	struct worker workers[4] = {0};
+	lua_State *L = open_vm("main");
+	pthread_attr_t attributes;
+
+	run(L, "assert(misc.sysprof.start { mode = 'C', interval = 0.1,"
+	       " path = 'small.bin', scope = 'process' })");
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, 64 << 10);
+	for (int i = 0; i < 4; i++) {
+		workers[i].chunks[0] = "burn(0.3)";
+		snprintf(workers[i].name, sizeof(workers[i].name), "small%d",
+		         i);
+		if (pthread_create(&workers[i].thread, &attributes, work,
+		                   &workers[i]) != 0)
+			fail("pthread_create", workers[i].name);
+	}
+	pthread_attr_destroy(&attributes);
+	for (int i = 0; i < 4; i++)
+		pthread_join(workers[i].thread, NULL);
+	run(L, "assert(misc.sysprof.stop())"
+	       "print(misc.sysprof.report().samples)");
+	lua_close(L);
+}
+
 /* VMs in each other on one stack, two of them with a session of their own. */
 static lua_State *inner;
 
@@ -238,9 +265,11 @@ int main(int argc, char **argv)
 		profile_process(count);
 	else if (strcmp(what, "churn") == 0)
 		profile_churn();
+	else if (strcmp(what, "small") == 0)
+		profile_small_stacks();
 	else if (strcmp(what, "nested") == 0)
 		profile_nested();
 	else
-		fail("usage", "threads_host each|process|churn|nested");
+		fail("usage", "threads_host each|process|churn|small|nested");
 	return 0;
 }

@@ -17,6 +17,9 @@ int command_doctor(int argc, char **argv);
 int command_inject(int argc, char **argv);
 int command_perf_command(int argc, char **argv);
 int command_record(int argc, char **argv);
+int command_report(int argc, char **argv);
+int command_top(int argc, char **argv);
+int command_flamegraph(int argc, char **argv);
 
 /* Prints "luajit-sysprof NAME: …" to standard error; NAME is the sub-command
  * that runs. */
