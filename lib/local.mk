@@ -70,6 +70,7 @@ lib_libsampler_la_SOURCES = lib/labels.c lib/labels_sig.c lib/labels_sig.h \
 	lib/sampler_sig.h lib/sampler_state.h \
 	lib/lua_symbols.c lib/lua_symbols_sig.c lib/lua_symbols_sig.h
 lib_libwriter_la_SOURCES = lib/perf_names.c lib/perf_names.h \
+	lib/sample_writer.c lib/sample_writer.h \
 	lib/object_writer.c lib/object_writer.h \
 	lib/writer.c lib/writer.h \
 	lib/symbol_writer.c lib/symbol_writer.h

@@ -159,6 +159,8 @@ void symbol_writer_trace(struct symbol_writer *symbols,
 
 	sysprof_write_trace(symbols->encoder, trace->trace_number,
 	                    symbol.prototype, trace->start_line);
+	sysprof_write_trace_code(symbols->encoder, trace->trace_number,
+	                         trace->code, trace->code_bytes);
 }
 
 void symbol_writer_fast(struct symbol_writer *symbols,

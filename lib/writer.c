@@ -9,24 +9,17 @@
 
 #include <config.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "function_names.h"
-#include "labels_sig.h"
+#include "dump_file.h"
 #include "object_writer.h"
-#include "sample.h"
-#include "host/host_symbols.h"
+#include "sample_writer.h"
 #include "host/unwind_table.h"
-#include "stream/call_tree.h"
-#include "stream/frame_name.h"
 #include "stream/sysprof_write.h"
 
 #define FILE_BUFFER_BYTES   (256u << 10)
@@ -35,9 +28,7 @@
 #define SLEEP_NS_MIN        UINT64_C(1000000)
 #define SLEEP_NS_MAX        UINT64_C(100000000)
 #define REFRESH_INTERVAL_NS UINT64_C(50000000) /* of the sources */
-#define RANGE_BYTES         16 /* of a library function, of a marker */
-#define NAME_BYTES          256
-#define FILL_WHOLE          1024 /* a ring without room */
+#define FILL_WHOLE          1024               /* a ring without room */
 
 /* How often the loaded objects are looked at: more often if a sample met code
  * without unwind rules, less often where a look takes long. */
@@ -45,28 +36,6 @@
 #define LOOK_INTERVAL_NS_MIN UINT64_C(100000000)
 #define LOOK_INTERVAL_NS_MAX UINT64_C(1000000000)
 #define LOOK_COST_FACTOR     50
-
-/* Addresses whose symbol is in the stream. A slot that is taken over only
- * costs a repeated record. */
-#define SEEN_SLOTS (1u << 15)
-
-struct seen_addresses {
-	uint64_t slots[SEEN_SLOTS]; /* address, 0: free */
-};
-
-/* Coroutines whose label was said last, by address. */
-#define LABEL_SLOTS 4096
-
-struct said_label {
-	uint64_t coroutine;
-	uint32_t label;
-};
-
-/* What the samples refer to by Lua symbol id. */
-struct lua_symbol_entry {
-	uint64_t prototype;
-	uint32_t first_line;
-};
 
 enum writer_state {
 	WRITER_STARTING,
@@ -76,10 +45,8 @@ enum writer_state {
 
 struct writer {
 	struct writer_options options;
-	char *path;   /* our copy of options.path */
-	int fd;       /* -1: the callback takes the stream */
-	dev_t device; /* of fd's file, which tells whether it still is ours */
-	ino_t inode;
+	bool has_file; /* else the callback takes the stream */
+	struct dump_file file;
 	uint8_t *buffer; /* options.buffer, or our own of FILE_BUFFER_BYTES */
 	struct fast_names fast_names;
 
@@ -91,26 +58,16 @@ struct writer {
 
 	/* The thread's own, until it has ended. */
 	bool stream_failed;
-	int stream_errno;
+	int callback_errno;
 	struct sysprof_encoder encoder;
-	struct call_tree tree;
-	struct function_names *function_names;
-	struct host_symbols *host_symbols;
+	struct sample_writer *samples;
 	struct object_writer objects;
-	struct lua_symbol_entry *lua_symbols; /* by id */
-	size_t lua_symbol_capacity;
 	uint64_t lost[LOST_COUNT]; /* as last written */
 	uint64_t flushed_ns;
 	uint64_t refreshed_ns; /* the sources, last */
-	bool rule_missing;     /* a sample met code without unwind rules */
+	bool rule_missing;     /* since the last look at the loaded objects */
 	uint64_t looked_ns;    /* at the loaded objects, last; 0: never */
 	uint64_t look_cost_ns; /* of that look */
-	struct seen_addresses seen_functions; /* their start */
-	struct seen_addresses seen_addresses;
-	struct said_label labels[LABEL_SLOTS];
-	bool has_labels; /* some were said: coroutines without one matter */
-	struct guest_entry guest[SAMPLE_FRAMES_MAX];
-	uint64_t host[SAMPLE_FRAMES_MAX];
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -183,82 +140,6 @@ static void refresh_sources(struct writer *writer)
 
 /* ---- output -------------------------------------------------------------- */
 
-static void note_identity(struct writer *writer)
-{
-	struct stat status;
-
-	if (fstat(writer->fd, &status) == 0) {
-		writer->device = status.st_dev;
-		writer->inode = status.st_ino;
-	}
-}
-
-static bool is_our_file(const struct writer *writer, int fd)
-{
-	struct stat status;
-
-	return fd >= 0 && fstat(fd, &status) == 0 &&
-	       status.st_dev == writer->device &&
-	       status.st_ino == writer->inode;
-}
-
-/* Daemons close all descriptors, and the number may be that of a file of the host
- * by now: not a byte may get there. The dump itself may still be at its place. */
-static bool find_our_file(struct writer *writer)
-{
-	if (is_our_file(writer, writer->fd))
-		return true;
-	writer->fd = open(writer->path, O_WRONLY | O_APPEND | O_CLOEXEC);
-	if (is_our_file(writer, writer->fd))
-		return true;
-	if (writer->fd >= 0)
-		close(writer->fd);
-	writer->fd = -1;
-	return false;
-}
-
-/* A file may be a pipe or a terminal that was made non-blocking. */
-static ssize_t write_some(int fd, const uint8_t *bytes, size_t count)
-{
-	struct pollfd ready = {.fd = fd, .events = POLLOUT};
-	ssize_t written;
-
-	for (;;) {
-		written = write(fd, bytes, count);
-		if (written >= 0)
-			return written;
-		if (errno == EAGAIN)
-			poll(&ready, 1, -1);
-		else if (errno != EINTR)
-			return -1;
-	}
-}
-
-static size_t write_to_file(const void **data, size_t bytes, void *context)
-{
-	struct writer *writer = context;
-	size_t done = 0;
-
-	if (!find_our_file(writer)) {
-		writer->stream_errno = EBADF;
-		*data = NULL;
-		return 0;
-	}
-	while (done < bytes) {
-		ssize_t written =
-			write_some(writer->fd, (const uint8_t *)*data + done,
-		                   bytes - done);
-
-		if (written <= 0) {
-			writer->stream_errno = written < 0 ? errno : ENOSPC;
-			*data = NULL;
-			break;
-		}
-		done += (size_t)written;
-	}
-	return done;
-}
-
 static size_t write_to_callback(const void **data, size_t bytes, void *context)
 {
 	struct writer *writer = context;
@@ -267,7 +148,7 @@ static size_t write_to_callback(const void **data, size_t bytes, void *context)
 	errno = 0;
 	taken = writer->options.callback(data, bytes, writer->options.context);
 	if (taken < bytes || !*data)
-		writer->stream_errno = errno != 0 ? errno : EIO;
+		writer->callback_errno = errno != 0 ? errno : EIO;
 	return taken;
 }
 
@@ -284,323 +165,7 @@ static void flush_all(struct writer *writer)
 	disable_sources(writer);
 }
 
-/* ---- symbols ------------------------------------------------------------- */
-
-/* True if the address was there already. */
-static bool seen_before(struct seen_addresses *seen, uint64_t address)
-{
-	uint64_t hash = address * UINT64_C(0x9e3779b97f4a7c15);
-	uint64_t *slot = &seen->slots[hash >> 49];
-
-	if (*slot == address)
-		return true;
-	*slot = address;
-	return false;
-}
-
-_Static_assert(SEEN_SLOTS == 1u << (64 - 49), "a hash is an index");
-
-static void write_native_symbol(struct writer *writer, uint64_t address)
-{
-	struct host_symbol symbol;
-
-	if (address == 0 || seen_before(&writer->seen_addresses, address))
-		return;
-	host_symbols_find(writer->host_symbols, address, &symbol);
-	if (seen_before(&writer->seen_functions, symbol.start))
-		return;
-	sysprof_write_c_symbol(&writer->encoder, symbol.start, symbol.name);
-}
-
-static void map_name(struct writer *writer, uint64_t address, uint64_t bytes,
-                     const char *name, size_t name_bytes)
-{
-	if (writer->options.names && address != 0)
-		perf_names_add_range(writer->options.names, address, bytes,
-		                     name, name_bytes, NULL, 0);
-}
-
-static void map_lua_symbol(struct writer *writer,
-                           const struct lua_symbol *symbol,
-                           const char *function, size_t function_bytes)
-{
-	char name[FRAME_NAME_BYTES], file[FRAME_NAME_BYTES];
-	size_t bytes;
-
-	if (!writer->options.names || symbol->arena_address == 0)
-		return;
-	bytes = frame_name_lua(name, symbol->chunk, symbol->chunk_bytes,
-	                       symbol->first_line, function, function_bytes);
-	frame_name_source(file, symbol->chunk, symbol->chunk_bytes);
-	perf_names_add_range(writer->options.names, symbol->arena_address,
-	                     (uint64_t)symbol->line_count + 2, name, bytes,
-	                     file, symbol->first_line);
-}
-
-/* False: out of memory, the symbol has no entry then. */
-static bool remember_lua_symbol(struct writer *writer,
-                                const struct lua_symbol *symbol)
-{
-	size_t capacity = writer->lua_symbol_capacity;
-	struct lua_symbol_entry *grown;
-
-	while (capacity <= symbol->id)
-		capacity = capacity > 0 ? 2 * capacity : 1024;
-	if (capacity > writer->lua_symbol_capacity) {
-		grown = realloc(writer->lua_symbols, capacity * sizeof(*grown));
-		if (!grown)
-			return false;
-		memset(grown + writer->lua_symbol_capacity, 0,
-		       (capacity - writer->lua_symbol_capacity) *
-		               sizeof(*grown));
-		writer->lua_symbols = grown;
-		writer->lua_symbol_capacity = capacity;
-	}
-	writer->lua_symbols[symbol->id] = (struct lua_symbol_entry){
-		.prototype = symbol->prototype,
-		.first_line = symbol->first_line,
-	};
-	return true;
-}
-
-/* Prototype 0 where the id has no entry. */
-static struct lua_symbol_entry find_lua_symbol(const struct writer *writer,
-                                               uint64_t id)
-{
-	if (id < writer->lua_symbol_capacity)
-		return writer->lua_symbols[id];
-	return (struct lua_symbol_entry){0};
-}
-
-static void write_lua_symbol(struct writer *writer,
-                             const struct lua_symbol *symbol)
-{
-	char function[NAME_BYTES];
-	size_t function_bytes = function_names_find(
-		writer->function_names, symbol->chunk, symbol->chunk_bytes,
-		symbol->first_line, function, sizeof(function));
-	struct lua_symbol_facts facts = {
-		.id = symbol->id,
-		.prototype = symbol->prototype,
-		.first_line = symbol->first_line,
-		.line_count = symbol->line_count,
-		.chunk = symbol->chunk,
-		.chunk_bytes = symbol->chunk_bytes,
-		.function = function,
-	};
-
-	if (!remember_lua_symbol(writer, symbol))
-		return;
-	sysprof_write_proto(&writer->encoder, symbol->prototype, symbol->chunk,
-	                    symbol->chunk_bytes, symbol->first_line);
-	sysprof_write_lua_symbol(&writer->encoder, &facts);
-	map_lua_symbol(writer, symbol, function, function_bytes);
-}
-
-static void write_trace_symbol(struct writer *writer,
-                               const struct trace_symbol *trace)
-{
-	struct lua_symbol_entry symbol =
-		find_lua_symbol(writer, trace->lua_symbol);
-
-	sysprof_write_trace(&writer->encoder, trace->trace_number,
-	                    symbol.prototype, trace->start_line);
-	sysprof_write_trace_code(&writer->encoder, trace->trace_number,
-	                         trace->code, trace->code_bytes);
-}
-
-/* Library functions and markers are few: all are named at the start. */
-static void write_fast_symbols(struct writer *writer)
-{
-	const struct fast_names *names = &writer->fast_names;
-	char safe[FRAME_NAME_BYTES];
-
-	for (uint32_t i = 0; i < names->count && i < FAST_FUNCTIONS_MAX; i++) {
-		const char *name = names->name[i];
-		size_t bytes;
-
-		if (!name[0])
-			continue;
-		sysprof_write_fast_symbol(&writer->encoder, i, name);
-		bytes = frame_name_native(safe, name, strlen(name));
-		map_name(writer, writer->options.fast_address + i * RANGE_BYTES,
-		         RANGE_BYTES, safe, bytes);
-	}
-}
-
-static void map_markers(struct writer *writer)
-{
-	char name[FRAME_NAME_BYTES];
-
-	for (uint32_t i = 1; i < MARKER_COUNT; i++) {
-		size_t bytes = frame_marker_name(name, i, 0);
-
-		map_name(writer,
-		         writer->options.marker_address + i * RANGE_BYTES,
-		         RANGE_BYTES, name, bytes);
-	}
-}
-
 /* ---- samples ------------------------------------------------------------- */
-
-static bool writes_host_frames(const struct writer *writer)
-{
-	return writer->options.mode == LUAM_SYSPROF_CALLGRAPH;
-}
-
-/* Names precede the sample that needs them. */
-static void write_native_symbols(struct writer *writer,
-                                 const struct sample *sample)
-{
-	for (size_t i = 0; i < sample->frame_count; i++) {
-		const struct frame *frame = &sample->frames[i];
-
-		if (frame->kind == FRAME_HOST || frame->kind == FRAME_C)
-			write_native_symbol(writer, frame->value);
-	}
-}
-
-static uint32_t write_stack(struct writer *writer, const struct sample *sample)
-{
-	uint32_t node = 0;
-
-	if (!call_tree_make_room(&writer->tree, &writer->encoder,
-	                         sample->frame_count))
-		return 0;
-	for (size_t i = sample->frame_count; i-- > 0;) {
-		const struct frame *frame = &sample->frames[i];
-		struct stack_node entry = {
-			.value = frame->value,
-			.line = frame->line,
-			.kind = frame->kind,
-			.flags = frame->flags,
-		};
-
-		node = sysprof_write_frame(&writer->encoder, &writer->tree,
-		                           node, &entry);
-	}
-	return node;
-}
-
-/* Says which label the samples of the coroutine have from here on, unless that
- * was the last thing said. What the slot was taken from is said again then. */
-static void write_label(struct writer *writer, const struct sample *sample)
-{
-	struct said_label *said =
-		&writer->labels[(sample->coroutine >> 4) % LABEL_SLOTS];
-	bool is_news = said->coroutine != sample->coroutine
-	                       ? sample->label || writer->has_labels
-	                       : said->label != sample->label;
-
-	*said = (struct said_label){sample->coroutine, sample->label};
-	if (!is_news)
-		return;
-	writer->has_labels = true;
-	sysprof_write_label(&writer->encoder, sample->coroutine,
-	                    labels_text(sample->label));
-}
-
-static void write_sample_facts(struct writer *writer,
-                               const struct sample *sample)
-{
-	struct sample_facts facts = {
-		.time_ns = sample->time_ns,
-		.thread_id = sample->thread_id,
-		.vm_number = sample->vm_number,
-		.coroutine = sample->coroutine,
-		.leaf_node = write_stack(writer, sample),
-	};
-
-	sysprof_write_sample_facts(&writer->encoder, &facts);
-}
-
-/* False for frames that have no place in the guest part. */
-static bool guest_entry_of(const struct writer *writer,
-                           const struct frame *frame, struct guest_entry *entry)
-{
-	struct lua_symbol_entry symbol;
-
-	*entry = (struct guest_entry){.value = frame->value};
-	switch (frame->kind) {
-	case FRAME_LUA:
-		symbol = find_lua_symbol(writer, frame->value);
-		entry->type = GUEST_LUA;
-		entry->value = symbol.prototype;
-		entry->first_line = symbol.first_line;
-		return true;
-	case FRAME_C:
-		entry->type = GUEST_C;
-		return true;
-	case FRAME_FAST:
-		entry->type = GUEST_FAST;
-		return true;
-	default:
-		return false;
-	}
-}
-
-static void write_stack_sample(struct writer *writer,
-                               const struct sample *sample)
-{
-	size_t guest_count = 0;
-	size_t host_count = 0;
-
-	for (size_t i = 0; i < sample->frame_count && i < SAMPLE_FRAMES_MAX;
-	     i++) {
-		const struct frame *frame = &sample->frames[i];
-
-		if (guest_entry_of(writer, frame, &writer->guest[guest_count]))
-			guest_count++;
-		else if (frame->kind == FRAME_HOST &&
-		         writes_host_frames(writer))
-			writer->host[host_count++] = frame->value;
-	}
-	sysprof_write_sample(&writer->encoder, (enum sample_state)sample->state,
-	                     writer->guest, guest_count, writer->host,
-	                     host_count);
-}
-
-static void note_missing_rule(struct writer *writer,
-                              const struct sample *sample)
-{
-	for (size_t i = 0; i < sample->frame_count; i++)
-		if (sample->frames[i].kind == FRAME_MARKER &&
-		    sample->frames[i].value == MARKER_HOST_NO_TABLE)
-			writer->rule_missing = true;
-}
-
-static void write_sample(struct writer *writer, const struct sample *sample)
-{
-	struct lua_symbol_entry symbol;
-
-	note_missing_rule(writer, sample);
-	write_native_symbols(writer, sample);
-	write_label(writer, sample);
-	write_sample_facts(writer, sample);
-	if (sample->state != STATE_TRACE) {
-		write_stack_sample(writer, sample);
-		return;
-	}
-	symbol = find_lua_symbol(writer, sample->trace_symbol);
-	sysprof_write_trace_sample(&writer->encoder, sample->trace_number,
-	                           symbol.prototype, symbol.first_line);
-}
-
-static void write_record(struct writer *writer,
-                         const struct ring_record *record)
-{
-	switch (record->kind) {
-	case RING_SAMPLE:
-		write_sample(writer, (const void *)record);
-		break;
-	case RING_LUA_SYMBOL:
-		write_lua_symbol(writer, (const void *)record);
-		break;
-	case RING_TRACE_SYMBOL:
-		write_trace_symbol(writer, (const void *)record);
-		break;
-	}
-}
 
 /* A full disk must not let the ring fill up: it is emptied all the same. Returns
  * how full it was, of FILL_WHOLE. */
@@ -611,7 +176,7 @@ static size_t drain_ring(struct writer *writer, struct ring *ring)
 
 	while ((record = ring_peek(ring)) != NULL) {
 		if (!writer->stream_failed)
-			write_record(writer, record);
+			sample_writer_record(writer->samples, record);
 		bytes += record->bytes;
 		ring_release(ring);
 	}
@@ -637,10 +202,13 @@ static size_t drain_rings(struct writer *writer)
 
 /* ---- objects that are loaded later ---------------------------------------- */
 
-static uint64_t look_interval_ns(const struct writer *writer)
+static uint64_t look_interval_ns(struct writer *writer)
 {
-	uint64_t interval_ns =
-		writer->rule_missing ? LOOK_INTERVAL_NS_MIN : LOOK_INTERVAL_NS;
+	uint64_t interval_ns = LOOK_INTERVAL_NS;
+
+	writer->rule_missing |= sample_writer_rule_was_missing(writer->samples);
+	if (writer->rule_missing)
+		interval_ns = LOOK_INTERVAL_NS_MIN;
 
 	if (interval_ns < LOOK_COST_FACTOR * writer->look_cost_ns)
 		interval_ns = LOOK_COST_FACTOR * writer->look_cost_ns;
@@ -681,20 +249,20 @@ static void write_head(struct writer *writer)
 		.writer = PACKAGE_STRING,
 	};
 
-	/* Of a pipe or a device there is nothing to cut off. */
-	if (writer->fd >= 0 && ftruncate(writer->fd, 0) < 0)
-		errno = 0;
-	sysprof_encoder_open(
-		&writer->encoder, writer->buffer,
-		writer->fd >= 0 ? FILE_BUFFER_BYTES
-				: writer->options.buffer_bytes,
-		writer->fd >= 0 ? write_to_file : write_to_callback, writer);
+	if (writer->has_file) {
+		dump_file_empty(&writer->file);
+		sysprof_encoder_open(&writer->encoder, writer->buffer,
+		                     FILE_BUFFER_BYTES, dump_file_write,
+		                     &writer->file);
+	} else {
+		sysprof_encoder_open(&writer->encoder, writer->buffer,
+		                     writer->options.buffer_bytes,
+		                     write_to_callback, writer);
+	}
 	sysprof_write_prologue(&writer->encoder);
 	sysprof_write_session(&writer->encoder, &facts);
-	write_fast_symbols(writer);
+	sample_writer_head(writer->samples, &writer->fast_names);
 	object_writer_update(&writer->objects, &writer->encoder);
-	if (writer->options.names)
-		map_markers(writer);
 	flush_all(writer);
 }
 
@@ -857,13 +425,11 @@ static int start_thread(struct writer *writer, struct error *error)
 
 /* ---- opening and closing -------------------------------------------------- */
 
-static int set_stream_error(const struct writer *writer, struct error *error)
+/* Of a stream to the callback that has failed. */
+static int set_callback_error(const struct writer *writer, struct error *error)
 {
-	int code = writer->stream_errno;
+	int code = writer->callback_errno;
 
-	if (writer->path)
-		return error_set(error, PROFILE_ERRIO, code, "%s: %s",
-		                 writer->path, strerror(code));
 	if (writer->encoder.out.ended)
 		return error_set(error, PROFILE_ERRIO, code,
 		                 "the writer callback ended the stream: %s",
@@ -875,69 +441,44 @@ static int set_stream_error(const struct writer *writer, struct error *error)
 
 static int open_file(struct writer *writer, struct error *error)
 {
-	void *buffer;
+	void *buffer = mmap(NULL, FILE_BUFFER_BYTES, PROT_READ | PROT_WRITE,
+	                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	writer->path = strdup(writer->options.path);
-	writer->options.path = writer->path;
-	buffer = mmap(NULL, FILE_BUFFER_BYTES, PROT_READ | PROT_WRITE,
-	              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (buffer != MAP_FAILED)
-		writer->buffer = buffer;
-	if (!writer->path || !writer->buffer)
+	if (buffer == MAP_FAILED)
 		return error_set(error, PROFILE_ERRMEM, ENOMEM,
 		                 "no memory for the buffer of the dump");
-	writer->fd = open(writer->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	if (writer->fd < 0)
-		return error_set(error, PROFILE_ERRIO, errno, "%s: %s",
-		                 writer->path, strerror(errno));
-	note_identity(writer);
-	return 0;
+	writer->buffer = buffer;
+	return dump_file_open(&writer->file, writer->options.path, error);
 }
 
 static int open_parts(struct writer *writer, struct error *error)
 {
-	if (!call_tree_open(&writer->tree, CALL_TREE_NODES_DEFAULT))
-		return error_set(error, PROFILE_ERRMEM, ENOMEM,
-		                 "no memory for the call tree");
-	writer->function_names = function_names_open();
-	if (!writer->function_names)
-		return error_set(error, PROFILE_ERRMEM, ENOMEM,
-		                 "no memory for the names of functions");
-	writer->host_symbols = host_symbols_open(error);
-	if (!writer->host_symbols)
+	struct sample_writer_options options = {
+		.encoder = &writer->encoder,
+		.host_frames = writer->options.mode == LUAM_SYSPROF_CALLGRAPH,
+		.names = writer->options.names,
+		.fast_address = writer->options.fast_address,
+		.marker_address = writer->options.marker_address,
+	};
+
+	writer->samples = sample_writer_open(&options, error);
+	if (!writer->samples)
 		return -1;
-	if (writer->options.path)
+	if (writer->has_file)
 		return open_file(writer, error);
 	writer->buffer = writer->options.buffer;
 	return 0;
 }
 
-static int close_file(struct writer *writer)
-{
-	int fd = writer->fd;
-
-	writer->fd = -1;
-	if (!is_our_file(writer, fd))
-		return 0;
-	/* Linux closes the descriptor in any case: EINTR is no failure. */
-	if (fd >= 0 && close(fd) < 0 && errno != EINTR)
-		return -errno;
-	return 0;
-}
-
 static void free_writer(struct writer *writer)
 {
-	close_file(writer);
-	if (writer->options.path && writer->buffer)
+	if (writer->has_file && writer->buffer)
 		munmap(writer->buffer, FILE_BUFFER_BYTES);
-	host_symbols_close(writer->host_symbols);
+	dump_file_free(&writer->file);
+	sample_writer_close(writer->samples);
 	object_writer_close(&writer->objects);
-	function_names_close(writer->function_names);
-	call_tree_close(&writer->tree);
 	pthread_cond_destroy(&writer->changed);
 	pthread_mutex_destroy(&writer->lock);
-	free(writer->lua_symbols);
-	free(writer->path);
 	free(writer);
 }
 
@@ -950,7 +491,8 @@ static struct writer *new_writer(const struct writer_options *options)
 		return NULL;
 	writer->options = *options;
 	writer->fast_names = *options->fast_names;
-	writer->fd = -1;
+	writer->has_file = options->path != NULL;
+	writer->file.fd = -1;
 	pthread_mutex_init(&writer->lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -983,16 +525,13 @@ struct writer *writer_open(const struct writer_options *options,
 int writer_close(struct writer *writer, struct error *error)
 {
 	int result = 0;
-	int code;
 
 	set_state(writer, WRITER_STOPPING);
 	pthread_join(writer->thread, NULL);
-	code = close_file(writer);
-	if (writer->stream_failed)
-		result = set_stream_error(writer, error);
-	else if (code < 0)
-		result = error_set(error, PROFILE_ERRIO, -code, "%s: %s",
-		                   writer->path, strerror(-code));
+	if (writer->has_file)
+		result = dump_file_close(&writer->file, error);
+	else if (writer->stream_failed)
+		result = set_callback_error(writer, error);
 	free_writer(writer);
 	return result;
 }
@@ -1022,5 +561,5 @@ pthread_t writer_thread(const struct writer *writer)
 
 void writer_abandon(struct writer *writer)
 {
-	close_file(writer);
+	dump_file_free(&writer->file);
 }
