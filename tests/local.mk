@@ -225,3 +225,11 @@ real_tests = tests/real/sysbench.sh tests/real/neovim.sh \
 dist_check_SCRIPTS += tests/end-to-end/record.sh $(real_tests)
 EXTRA_DIST += tests/real/common.sh
 TESTS += tests/end-to-end/record.sh $(real_tests)
+
+# Calls that are made to fail.
+check_LTLIBRARIES += tests/faults/fail_nth.la
+tests_faults_fail_nth_la_SOURCES = tests/faults/fail_nth.c
+tests_faults_fail_nth_la_LDFLAGS = -module -avoid-version -rpath /nowhere
+dist_check_SCRIPTS += tests/faults/faults.sh
+EXTRA_DIST += tests/faults/faults.lua
+TESTS += tests/faults/faults.sh
