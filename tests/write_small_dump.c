@@ -2,7 +2,7 @@
 /*
  * Writes a dump for the scripts that test luajit-parse-sysprof:
  *
- *   write_small_dump small|hostile|names|folded|lines >FILE
+ *   write_small_dump small|labelled|hostile|names|folded|lines >FILE
  *
  * "folded" and "lines" write what is expected of the small one.
  */
@@ -31,13 +31,15 @@ int main(int argc, char **argv)
 		                   strlen(small_dump_folded_lines));
 	if (strcmp(what, "small") == 0) {
 		small_dump_write(&dump, 100);
+	} else if (strcmp(what, "labelled") == 0) {
+		labelled_dump_write(&dump);
 	} else if (strcmp(what, "hostile") == 0) {
 		hostile_dump_write(&dump);
 	} else if (strcmp(what, "names") == 0) {
 		strange_names_write(&dump);
 	} else {
 		fputs("usage: write_small_dump "
-		      "small|hostile|names|folded|lines\n",
+		      "small|labelled|hostile|names|folded|lines\n",
 		      stderr);
 		return 2;
 	}

@@ -28,6 +28,7 @@ enum option_value {
 	OPTION_THREAD,
 	OPTION_VM,
 	OPTION_COROUTINE,
+	OPTION_LABEL,
 	OPTION_FROM,
 	OPTION_TO,
 	OPTION_INCLUDE,
@@ -57,6 +58,7 @@ static const struct option long_options[] = {
 	{"thread", required_argument, NULL, OPTION_THREAD},
 	{"vm", required_argument, NULL, OPTION_VM},
 	{"coroutine", required_argument, NULL, OPTION_COROUTINE},
+	{"label", required_argument, NULL, OPTION_LABEL},
 	{"from", required_argument, NULL, OPTION_FROM},
 	{"to", required_argument, NULL, OPTION_TO},
 	{"include", required_argument, NULL, OPTION_INCLUDE},
@@ -110,6 +112,7 @@ static void print_help(void)
 	      "Which samples:\n"
 	      "  --state=NAME,...    by VM state: LFUNC, GC, TRACE, ...\n"
 	      "  --thread=N,...  --vm=N,...  --coroutine=ADDRESS,...\n"
+	      "  --label=REGEX       of coroutines with such a label\n"
 	      "  --from=TIME --to=TIME     seconds since the start, as in 1.5\n"
 	      "  --include=REGEX --exclude=REGEX   stacks with, without such "
 	      "a frame\n"
@@ -118,8 +121,8 @@ static void print_help(void)
 	      "  --guest-only, --host-only   Lua frames alone, native ones "
 	      "alone\n"
 	      "  --root=FRAME        from this frame on\n"
-	      "  --group=KEY,...     by process, thread, vm, coroutine or "
-	      "state\n"
+	      "  --group=KEY,...     by process, thread, vm, coroutine, label "
+	      "or state\n"
 	      "  --min-percent=P  --rows=N   leave out what is small\n"
 	      "  --host-addresses    native frames as addresses\n"
 	      "  --inlines           native frames of inlined functions, too\n"
@@ -211,7 +214,7 @@ static const struct {
 } group_names[] = {
 	{"process", GROUP_PROCESS}, {"thread", GROUP_THREAD},
 	{"vm", GROUP_VM},           {"coroutine", GROUP_COROUTINE},
-	{"state", GROUP_STATE},
+	{"label", GROUP_LABEL},     {"state", GROUP_STATE},
 };
 
 static int take_group(struct command *command, const char *name)
@@ -230,7 +233,7 @@ static int take_group(struct command *command, const char *name)
 		return -1;
 	}
 	return usage_error("--group: got '%.100s', expected process, thread, "
-	                   "vm, coroutine or state",
+	                   "vm, coroutine, label or state",
 	                   name);
 }
 
@@ -370,6 +373,9 @@ static int take_filter(struct command *command, int option)
 		return take_list(command, optarg, take_vm);
 	case OPTION_COROUTINE:
 		return take_list(command, optarg, take_coroutine);
+	case OPTION_LABEL:
+		return take_regex(&command->label, &command->selection.label,
+		                  "--label");
 	case OPTION_FROM:
 		return take_time(&load->from_ns, &load->has_from, "--from");
 	case OPTION_TO:
@@ -450,7 +456,7 @@ static bool has_questions(const struct command *command)
 	       load->vms.count > 0 || load->coroutines.count > 0 ||
 	       load->has_from || load->has_to || load->host_addresses ||
 	       load->inlines || load->sysroot || selection->include ||
-	       selection->exclude || selection->root ||
+	       selection->exclude || selection->label || selection->root ||
 	       selection->lines != LINES_NONE || selection->side != SIDE_BOTH ||
 	       selection->group_count > 0 || command->min_percent > 0 ||
 	       command->compare;
@@ -510,7 +516,7 @@ static void settle(struct command *command)
 	struct selection *selection = &command->selection;
 
 	command->load.labels = (wants & OUTPUT_WANTS_LABELS) != 0 ||
-	                       selection->group_count > 0;
+	                       selection->group_count > 0 || selection->label;
 	command->load.notice = tell_notice;
 	command->load.moments = (wants & OUTPUT_WANTS_MOMENTS) != 0;
 	if ((wants & OUTPUT_WANTS_LINES) != 0 && selection->lines == LINES_NONE)
@@ -552,4 +558,6 @@ void command_free(struct command *command)
 		regfree(&command->include);
 	if (command->selection.exclude != NULL)
 		regfree(&command->exclude);
+	if (command->selection.label != NULL)
+		regfree(&command->label);
 }

@@ -32,6 +32,7 @@ struct command {
 	struct selection selection;
 	regex_t include; /* what selection points to */
 	regex_t exclude;
+	regex_t label;
 };
 
 /* Prints "luajit-parse-sysprof: …" to standard error. */

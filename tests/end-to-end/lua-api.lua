@@ -80,7 +80,7 @@ local misc = require "misc"
 assert(rawget(_G, "misc") == misc, "the global misc is set")
 assert(require "misc.sysprof" == misc.sysprof)
 local sysprof = misc.sysprof
-for _, name in ipairs {"start", "stop", "report", "available"} do
+for _, name in ipairs {"start", "stop", "report", "available", "label"} do
 	assert(type(sysprof[name]) == "function", name)
 end
 expect({true}, sysprof.available)
@@ -192,6 +192,22 @@ start_refused(UNKNOWN:format("a table"), {[{}] = 1})
 -- Options are read raw: no metamethod of the caller runs.
 start_refused(MODE .. "false", setmetatable({mode = false},
 	{__index = error, __newindex = error}))
+
+-- ---- labels -------------------------------------------------------------------
+
+local LABEL = "label must be a string, or nil for none, got "
+refused(LABEL .. "3", EINVAL, sysprof.label, 3)
+refused(LABEL .. "false", EINVAL, sysprof.label, false)
+refused(LABEL .. "a table", EINVAL, sysprof.label, {})
+refused(LABEL .. "a function", EINVAL, sysprof.label, print)
+expect({true}, sysprof.label)
+expect({true}, sysprof.label, nil, "ignored")
+for _, text in ipairs {"", "/search", "\0", ("x"):rep(100000), "\255;\n"} do
+	expect({true}, sysprof.label, text)
+	expect({true}, coroutine.wrap(sysprof.label), text)
+end
+expect({true}, sysprof.label, nil)
+expect({true}, sysprof.label, nil)
 
 -- ---- files that are refused ----------------------------------------------------
 

@@ -54,7 +54,8 @@ static struct selection choose_selection(uint8_t choice, unsigned wants)
 		selection.groups[0] = GROUP_STATE;
 		selection.groups[1] = GROUP_COROUTINE;
 		selection.groups[2] = GROUP_PROCESS;
-		selection.group_count = 3;
+		selection.groups[3] = GROUP_LABEL;
+		selection.group_count = 4;
 	}
 	if (choice & 0x80)
 		selection.root = "main";

@@ -14,11 +14,11 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-for dump in small hostile names; do
+for dump in small labelled hostile names; do
 	"$top_builddir/tests/write_small_dump" $dump >"$work/$dump.bin"
 done
 "$top_builddir/bench/write_large_dump" 1 500 >"$work/large.bin" 2>/dev/null
-set -- "$work/small.bin" "$work/hostile.bin" \
+set -- "$work/small.bin" "$work/labelled.bin" "$work/hostile.bin" \
 	"$work/names.bin" "$work/large.bin"
 for dump in "${LUAJIT_SYSPROF_CORPUS:-/nonexistent}"/sysprof/*.bin; do
 	[ ! -e "$dump" ] || set -- "$@" "$dump"
@@ -59,6 +59,11 @@ for tag in state thread vm coroutine trace process; do
 	grep -q "^ *$tag: Total" "$work/tags" ||
 		{ echo "no label $tag"; cat "$work/tags"; exit 1; }
 done
+"$parse" --format=pprof "$work/labelled.bin" -o "$work/labelled.pb.gz" \
+	2>/dev/null
+go tool pprof -tags "$work/labelled.pb.gz" >"$work/tags" 2>/dev/null
+grep -A 3 "^ *label: Total" "$work/tags" | grep -q '/search$' ||
+	{ echo "no label of a coroutine"; cat "$work/tags"; exit 1; }
 go tool pprof -lines -sample_index=samples -top "$work/small.pb.gz" \
 	2>/dev/null | grep -q 'fib app.lua:3 app.lua:5' ||
 	{ echo "no lines"; exit 1; }

@@ -56,6 +56,7 @@ done
 completes GC,TRACE --state = GC,TR
 completes leaf --lines = l
 completes coroutine --group co
+completes label --group la
 [[ -z $(type -t _nothing_like_it) ]] # bash, and no other shell
 
 cd "$(mktemp -d)"

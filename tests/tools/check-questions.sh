@@ -11,6 +11,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 "$top_builddir/tests/write_small_dump" small >small.bin
 "$top_builddir/tests/write_small_dump" hostile >hostile.bin
+"$top_builddir/tests/write_small_dump" labelled >labelled.bin
 
 die()
 {
@@ -62,6 +63,15 @@ expect --exclude='fib|rad|\[' small.bin <<'END'
 [no stack] 1
 main;lua_pcall;main app.lua:0;lj_gc_step 1
 END
+expect --label='^/' labelled.bin <<'END'
+main app.lua:0 3
+END
+expect --label='^$' --group=coroutine labelled.bin <<'END'
+[coroutine 0x7f0000000100];main app.lua:0 2
+END
+run 0 --label=never labelled.bin
+[ ! -s out ] || die "a label that no sample has"
+says err "none of 7 samples is as the options ask"
 for accepted in --thread=4321 --thread=1,4321 --vm=1 \
 	--coroutine=0x7f0000000100 --from=0 --to=3600; do
 	run 0 $accepted small.bin
@@ -109,6 +119,14 @@ END
 expect --group=thread,vm,coroutine --include=rad small.bin <<'END'
 [thread 4321];[VM 1];[coroutine 0x7f0000000100];main;lua_pcall;main app.lua:0;rad builtin 1
 END
+expect --group=coroutine,label --label=. labelled.bin <<'END'
+[coroutine 0x7f0000000100];[label /item];main app.lua:0 1
+[coroutine 0x7f0000000100];[label /search];main app.lua:0 2
+[coroutine 0x7f0000000200];[label a\x3bb \x22c\x22];main app.lua:0 2
+END
+run 0 --format=json labelled.bin
+says out '"coroutine":"0x7f0000000200","label":"a;b \u0022c\u0022"'
+[ "$(grep -c '"label"' out)" = 3 ] || die "labels of other samples, too"
 # fib runs interpreted and compiled: two boxes of a flame graph.
 expect --min-percent=20 small.bin <<'END'
 [no stack] 1
@@ -181,6 +199,8 @@ refuse "--thread: got 'abc', expected numbers" --thread=abc small.bin
 refuse "--vm: got '-1'" --vm=-1 small.bin
 refuse "--from: got 'x', expected a number" --from=x small.bin
 refuse "--include: got '('" --include='(' small.bin
+refuse "--label: got '['" --label='[' small.bin
+refuse "--label: given twice" --label=a --label=b small.bin
 refuse "given twice" --include=a --include=b small.bin
 refuse "--lines: got 'some', expected leaf or all" --lines=some small.bin
 refuse "give one of them" --guest-only --host-only small.bin
@@ -193,6 +213,7 @@ refuse "--follow: expected one FILE" --follow small.bin hostile.bin
 refuse "--follow shows the top format alone" --follow --format=svg small.bin
 refuse "only once" - -
 refuse "the compat format takes no options" --compat --state=GC small.bin
+refuse "the compat format takes no options" --compat --label=x small.bin
 
 # --- dumps that do not tell ---------------------------------------------------
 

@@ -34,6 +34,12 @@ const char small_dump_folded_lines[] =
 	"5;string.format 1\n"
 	"main;lua_pcall;main app.lua:0 line 21;l_burn;[truncated] 1\n";
 
+const char labelled_dump_folded[] =
+	"[label /item];main app.lua:0 1\n"
+	"[label /search];main app.lua:0 2\n"
+	"[label a\\x3bb \\x22c\\x22];main app.lua:0 2\n"
+	"[no label];main app.lua:0 2\n";
+
 size_t memory_dump_flush(const void **data, size_t bytes, void *context)
 {
 	struct memory_dump *dump = context;
@@ -221,6 +227,59 @@ void small_dump_write(struct memory_dump *dump, size_t buffer_bytes)
 	sysprof_write_lost(&making.encoder, LOST_RING_FULL, 3);
 	sysprof_write_session_end(&making.encoder, making.time_ns + 1,
 	                          SMALL_DUMP_SAMPLES, SMALL_DUMP_LOST);
+	sysprof_write_end(&making.encoder);
+	call_tree_close(&making.tree);
+}
+
+/* A sample of the main chunk of app.lua in this coroutine. */
+static void write_coroutine_sample(struct making *making, uint64_t coroutine)
+{
+	const struct stack_node frame = {.kind = FRAME_LUA, .value = 1};
+	const struct guest_entry guest = {.type = GUEST_LUA,
+	                                  .value = APP_PROTOTYPE};
+
+	making->time_ns += 10000000;
+	call_tree_make_room(&making->tree, &making->encoder, 1);
+	sysprof_write_sample_facts(
+		&making->encoder,
+		&(struct sample_facts){
+			.time_ns = making->time_ns,
+			.thread_id = 4321,
+			.vm_number = 1,
+			.coroutine = coroutine,
+			.leaf_node = sysprof_write_frame(
+				&making->encoder, &making->tree, 0, &frame),
+		});
+	sysprof_write_sample(&making->encoder, STATE_LFUNC, &guest, 1, NULL, 0);
+}
+
+void labelled_dump_write(struct memory_dump *dump)
+{
+	static struct making making;
+	uint8_t buffer[64];
+	const uint64_t first = 0x7f0000000100;
+	const uint64_t second = 0x7f0000000200;
+
+	*dump = (struct memory_dump){0};
+	if (!call_tree_open(&making.tree, 64))
+		abort();
+	sysprof_encoder_open(&making.encoder, buffer, sizeof(buffer),
+	                     memory_dump_flush, dump);
+	sysprof_write_prologue(&making.encoder);
+	write_session(&making);
+	write_lua(&making, 1, APP_PROTOTYPE, "@app.lua", 0, "");
+	write_coroutine_sample(&making, first);
+	sysprof_write_label(&making.encoder, first, "/search");
+	write_coroutine_sample(&making, first);
+	sysprof_write_label(&making.encoder, second, "a;b \"c\"");
+	write_coroutine_sample(&making, second);
+	write_coroutine_sample(&making, first);
+	sysprof_write_label(&making.encoder, first, "/item");
+	write_coroutine_sample(&making, first);
+	sysprof_write_label(&making.encoder, first, "");
+	write_coroutine_sample(&making, first);
+	write_coroutine_sample(&making, second);
+	sysprof_write_label(&making.encoder, second, "never sampled");
 	sysprof_write_end(&making.encoder);
 	call_tree_close(&making.tree);
 }

@@ -36,6 +36,10 @@ void small_dump_write(struct memory_dump *dump, size_t buffer_bytes);
 extern const char small_dump_folded[];
 extern const char small_dump_folded_lines[];
 
+/* A dump of two coroutines whose labels come and go, and what it is by label. */
+void labelled_dump_write(struct memory_dump *dump);
+extern const char labelled_dump_folded[];
+
 /* A dump whose names try to break out of every output. */
 void hostile_dump_write(struct memory_dump *dump);
 

@@ -307,6 +307,57 @@ START_TEST(only_functions_that_run_lua_enter_the_vm)
 }
 END_TEST
 
+/* ---- labels ------------------------------------------------------------ */
+
+static const char *label_at(const struct profile *profile, size_t moment)
+{
+	return profile->tags[profile->moments[moment].tag].label;
+}
+
+START_TEST(samples_have_the_label_of_their_time)
+{
+	const struct load_options labels = {.labels = true, .moments = true};
+	struct profile profile;
+	struct load_result result;
+
+	labelled_dump_write(&dump);
+	FILE *file = fmemopen(dump.bytes, dump.count, "rb");
+	profile_load(&profile, file, "test", &labels, &result);
+	fclose(file);
+	ck_assert_msg(result.complete, "%s", result.error);
+	ck_assert_uint_eq(profile.moment_count, 7);
+	ck_assert_ptr_null(label_at(&profile, 0));
+	ck_assert_str_eq(label_at(&profile, 1), "/search");
+	ck_assert_str_eq(label_at(&profile, 2), "a;b \"c\"");
+	ck_assert_str_eq(label_at(&profile, 3), "/search");
+	ck_assert_str_eq(label_at(&profile, 4), "/item");
+	ck_assert_ptr_null(label_at(&profile, 5));
+	ck_assert_str_eq(label_at(&profile, 6), "a;b \"c\"");
+	profile_close(&profile);
+}
+END_TEST
+
+START_TEST(labels_part_and_choose_samples)
+{
+	const struct load_options labels = {.labels = true};
+	struct selection selection = {.groups = {GROUP_LABEL},
+	                              .group_count = 1};
+	regex_t regex;
+
+	labelled_dump_write(&dump);
+	assert_selected(&labels, &selection, "folded", labelled_dump_folded);
+	assert_selected(&(struct load_options){0}, &selection, "folded",
+	                "[no label];main app.lua:0 7\n");
+	ck_assert_int_eq(regcomp(&regex, "^/|^$", REG_EXTENDED), 0);
+	selection.label = &regex;
+	assert_selected(&labels, &selection, "folded",
+	                "[label /item];main app.lua:0 1\n"
+	                "[label /search];main app.lua:0 2\n"
+	                "[no label];main app.lua:0 2\n");
+	regfree(&regex);
+}
+END_TEST
+
 /* ---- symbols ----------------------------------------------------------- */
 
 START_TEST(c_symbols_are_found_at_or_below)
@@ -496,6 +547,8 @@ int main(void)
 	tcase_add_test(dumps,
 	               trace_samples_without_extension_show_what_there_is);
 	tcase_add_test(dumps, equal_names_are_one_folded_line);
+	tcase_add_test(dumps, samples_have_the_label_of_their_time);
+	tcase_add_test(dumps, labels_part_and_choose_samples);
 	suite_add_tcase(suite, dumps);
 
 	tcase_set_timeout(parts, 60);

@@ -18,7 +18,7 @@ _luajit_parse_sysprof_values()
 			on { print $1 }'
 		;;
 	--lines) echo leaf all ;;
-	--group) echo process thread vm coroutine state ;;
+	--group) echo process thread vm coroutine label state ;;
 	--state)
 		echo INTERP LFUNC FFUNC CFUNC GC EXIT RECORD OPT ASM TRACE
 		;;

@@ -84,7 +84,7 @@ static void push_sample(lua_State *L, int frames, const struct profile *profile,
 {
 	const struct profile_tag *tag = &profile->tags[count->tag];
 
-	lua_createtable(L, 0, 6);
+	lua_createtable(L, 0, 7);
 	lua_command_set_number(L, "count", (double)count->samples);
 	lua_command_set_string(L, "state", sample_state_name(tag->state));
 	lua_command_set_number(L, "thread_id", (double)tag->thread_id);
@@ -92,6 +92,8 @@ static void push_sample(lua_State *L, int frames, const struct profile *profile,
 	if (tag->trace != 0)
 		lua_command_set_string(L, "trace",
 		                       profile->frames[tag->trace].name);
+	if (tag->label != NULL)
+		lua_command_set_string(L, "label", tag->label);
 	push_stack(L, frames, profile, count->node);
 	lua_setfield(L, -2, "frames");
 }

@@ -129,6 +129,10 @@ static void write_tag(FILE *file, const struct profile *profile,
 	if (tag->coroutine != 0)
 		fprintf(file, ",\"coroutine\":\"0x%llx\"",
 		        (unsigned long long)tag->coroutine);
+	if (tag->label != NULL) {
+		fputs(",\"label\":", file);
+		json_write_string(file, tag->label);
+	}
 }
 
 /* Frames of the stack of a node into *path, leaf first; returns how many. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Profile of pprof: protocol buffer, compressed. Labels say state, thread, VM,
- * coroutine, trace and process of the samples (`-tagfocus`, `-tagroot`).
+ * coroutine, its label, trace and process of the samples (`-tagfocus`,
+ * `-tagroot`).
  *
  * Messages are written one by one as fields of the profile, so that only one
  * sample is in memory at a time.
@@ -17,7 +18,7 @@
 #include "stream/frame_name.h"
 
 #define GZIP_WINDOW_BITS (15 + 16)
-#define LABELS_MAX       6
+#define LABELS_MAX       7
 
 /* Field numbers of Profile in pprof.proto. */
 enum profile_field {
@@ -181,7 +182,7 @@ static void add_label(struct labels *labels, const char *key, const char *text,
 static void add_labels(struct labels *labels, const struct profile_tag *tag)
 {
 	const struct profile *profile = labels->pprof->profile;
-	char text[32];
+	char text[FRAME_NAME_BYTES];
 
 	add_label(labels, "state", sample_state_name(tag->state), 0);
 	if (tag->trace != 0)
@@ -194,6 +195,10 @@ static void add_labels(struct labels *labels, const struct profile_tag *tag)
 		snprintf(text, sizeof(text), "0x%llx",
 		         (unsigned long long)tag->coroutine);
 		add_label(labels, "coroutine", text, 0);
+	}
+	if (tag->label != NULL) { /* strings are UTF-8 */
+		frame_name_native(text, tag->label, strlen(tag->label));
+		add_label(labels, "label", text, 0);
 	}
 	if (profile->dumps != NULL && profile->dumps[tag->dump].pid != 0)
 		add_label(labels, "process", NULL,

@@ -92,6 +92,7 @@ static bool read_session(struct item *item)
 		replace_string(item, &session->writer, "name of the writer");
 	item->loader->last_time_ns = session->start_monotonic_ns;
 	id_map_clear(&item->loader->weights);
+	id_map_clear(&item->loader->labels);
 	return good;
 }
 
@@ -167,6 +168,29 @@ static bool read_interval(struct item *item)
 		weight = UINT32_MAX;
 	*id_map_add(&item->loader->weights, thread_id, 0, 0, &is_new) =
 		(uint32_t)weight;
+	return true;
+}
+
+static bool read_label(struct item *item)
+{
+	struct loader *loader = item->loader;
+	uint64_t coroutine;
+	char *label;
+	size_t bytes;
+	uint32_t number = 0;
+	bool is_new;
+
+	if (!get_number(item, &coroutine, "coroutine of a label") ||
+	    !get_string(item, &label, &bytes, "text of a label"))
+		return false;
+	if (loader->options.labels) {
+		if (bytes > 0)
+			number = name_table_add(&loader->profile->names, label,
+			                        bytes) +
+			         1;
+		*id_map_add(&loader->labels, coroutine, 0, 0, &is_new) = number;
+	}
+	free(label);
 	return true;
 }
 
@@ -375,6 +399,8 @@ static bool read_body(struct item *item, uint8_t kind)
 		return read_mapping(item);
 	case ITEM_INTERVAL:
 		return read_interval(item);
+	case ITEM_LABEL:
+		return read_label(item);
 	case ITEM_END:
 		return read_end(item);
 	}

@@ -63,7 +63,17 @@ static bool is_same_tag(const struct profile_tag *a,
 {
 	return a->state == b->state && a->trace == b->trace &&
 	       a->thread_id == b->thread_id && a->vm_number == b->vm_number &&
-	       a->coroutine == b->coroutine;
+	       a->coroutine == b->coroutine && a->label == b->label;
+}
+
+/* NULL: none. One of the profile's strings. */
+static const char *label_of(const struct loader *loader, uint64_t coroutine)
+{
+	const uint32_t *number = id_map_find(&loader->labels, coroutine, 0);
+
+	return number && *number > 0
+	               ? name_table_get(&loader->profile->names, *number - 1)
+	               : NULL;
 }
 
 static uint32_t sample_tag(struct loader *loader, enum sample_state state,
@@ -80,6 +90,8 @@ static uint32_t sample_tag(struct loader *loader, enum sample_state state,
 		tag.thread_id = item->thread_id;
 		tag.vm_number = item->vm_number;
 		tag.coroutine = item->coroutine;
+		if (loader->labels.used > 0)
+			tag.label = label_of(loader, item->coroutine);
 	}
 	if (!loader->has_last_tag || !is_same_tag(&tag, &loader->last_tag)) {
 		loader->last_tag_index = profile_tag(loader->profile, &tag);
@@ -336,6 +348,7 @@ void loader_free(struct loader *loader)
 	symbolizer_close(loader->symbolizer);
 	id_map_free(&loader->host_cache);
 	id_map_free(&loader->weights);
+	id_map_free(&loader->labels);
 	id_map_free(&loader->proto_cache);
 	id_map_free(&loader->trace_cache);
 	join_free(&loader->join);

@@ -33,7 +33,7 @@ struct load_options {
 	const char *sysroot; /* before paths of object files; NULL: none */
 	/* Told of object files that cannot be used; may be NULL. */
 	void (*notice)(const char *text);
-	bool labels;  /* tags have thread, VM and coroutine */
+	bool labels;  /* tags have thread, VM, coroutine and its label */
 	bool moments; /* the profile has a list of samples in time */
 	/* Nobody looks behind the end record: the input may wait there. */
 	bool is_live;

@@ -56,6 +56,8 @@ struct loader {
 	uint64_t last_time_ns;   /* of the sample before, or the start */
 	struct id_map weights;   /* thread -> what one of its samples counts,
 	                          * where that is not 1 */
+	struct id_map labels;    /* coroutine -> number of its label's name,
+	                          * more 1; 0: none */
 	uint64_t lost[PROFILE_LOST_REASONS];
 
 	/* Items that only another kind of dump has; NULL: there are none. The

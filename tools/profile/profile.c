@@ -45,6 +45,7 @@ void profile_close(struct profile *profile)
 	id_map_free(&profile->owners);
 	id_map_free(&profile->places);
 	id_map_free(&profile->coroutines);
+	id_map_free(&profile->labelled);
 	id_map_free(&profile->tags_by_facts);
 	id_map_free(&profile->counts_by_node);
 	*profile = (struct profile){0};
@@ -134,16 +135,20 @@ uint32_t profile_node(struct profile *profile, uint32_t parent, uint32_t frame)
 
 /* ---- samples ----------------------------------------------------------- */
 
+const char *profile_string(struct profile *profile, const char *string)
+{
+	return name_table_get(
+		&profile->names,
+		name_table_add(&profile->names, string, strlen(string)));
+}
+
 uint32_t profile_dump(struct profile *profile, const char *file_name)
 {
-	uint32_t name =
-		name_table_add(&profile->names, file_name, strlen(file_name));
-
 	profile->dumps =
 		memory_grow(profile->dumps, &profile->dump_capacity,
 	                    profile->dump_count + 1, sizeof(*profile->dumps));
 	profile->dumps[profile->dump_count] = (struct profile_dump){
-		.file_name = name_table_get(&profile->names, name),
+		.file_name = profile_string(profile, file_name),
 	};
 	free_session(&profile->session);
 	return (uint32_t)profile->dump_count++;
@@ -158,9 +163,13 @@ uint32_t profile_tag(struct profile *profile, const struct profile_tag *tag)
 	                    (uint64_t)tag->trace << 32 | tag->dump, tag->state);
 	uint32_t coroutine =
 		number_pair(&profile->coroutines, tag->coroutine, owner);
+	const char *label =
+		tag->label ? profile_string(profile, tag->label) : NULL;
+	uint32_t labelled =
+		number_pair(&profile->labelled, (uintptr_t)label, coroutine);
 	uint32_t added = (uint32_t)profile->tag_count;
 	bool is_new;
-	uint32_t number = *id_map_add(&profile->tags_by_facts, coroutine, place,
+	uint32_t number = *id_map_add(&profile->tags_by_facts, labelled, place,
 	                              added, &is_new);
 
 	if (!is_new)
@@ -169,6 +178,7 @@ uint32_t profile_tag(struct profile *profile, const struct profile_tag *tag)
 		memory_grow(profile->tags, &profile->tag_capacity,
 	                    ++profile->tag_count, sizeof(*profile->tags));
 	profile->tags[added] = *tag;
+	profile->tags[added].label = label;
 	return added;
 }
 

@@ -53,9 +53,11 @@ struct profile_node {
 
 /* What a sample has beside its stack. */
 struct profile_tag {
-	uint64_t thread_id; /* this and the next two: 0 if there is none, or */
+	uint64_t
+		thread_id; /* this and the next three: 0 if there is none, or */
 	uint64_t vm_number; /* if load_options.labels is not set */
 	uint64_t coroutine; /* address */
+	const char *label;  /* that misc.sysprof.label() gave; NULL: none */
 	uint32_t trace;     /* frame that names the trace it was in; 0: none */
 	uint32_t dump;      /* index in dumps */
 	uint8_t state;      /* enum sample_state */
@@ -166,7 +168,8 @@ struct profile {
 	struct id_map owners;          /* thread and VM -> number */
 	struct id_map places;          /* trace, dump, state -> number */
 	struct id_map coroutines;      /* coroutine, owner -> number */
-	struct id_map tags_by_facts;   /* coroutine number, place -> tag */
+	struct id_map labelled;        /* label, coroutine number -> number */
+	struct id_map tags_by_facts;   /* labelled number, place -> tag */
 	struct id_map counts_by_node;  /* node and tag -> count */
 };
 
@@ -185,8 +188,10 @@ uint32_t profile_copy_frame(struct profile *profile,
                             const struct profile_frame *frame);
 /* Index of the node, which is added if it is new. */
 uint32_t profile_node(struct profile *profile, uint32_t parent, uint32_t frame);
-/* Index of the tag, which is added if it is new. */
+/* Index of the tag, which is added if it is new; its label is copied. */
 uint32_t profile_tag(struct profile *profile, const struct profile_tag *tag);
+/* The only string of the profile that is equal to this one. */
+const char *profile_string(struct profile *profile, const char *string);
 /* Index of a new dump. */
 uint32_t profile_dump(struct profile *profile, const char *file_name);
 void profile_add_samples(struct profile *profile, uint32_t node, uint32_t tag,

@@ -36,6 +36,7 @@ struct select {
 	uint32_t *plain;     /* old frame -> new one, 0: not made yet */
 	uint32_t *with_line; /* the same, its line in the name */
 	uint32_t *bases;     /* old tag -> node that its group stands on */
+	bool *unwanted;      /* old tags with another label */
 	struct id_map known; /* old node, base -> index in places */
 	struct placed *places;
 	size_t place_count;
@@ -137,6 +138,20 @@ static uint32_t inner_frame(struct select *select, uint32_t old)
 
 /* ---- groups ------------------------------------------------------------ */
 
+/* Spelled as a whole: a label of one byte needs no brackets of its own. */
+static void name_label(char *name, size_t bytes, const char *label)
+{
+	char safe[FRAME_NAME_BYTES];
+	char whole[FRAME_NAME_BYTES];
+
+	if (!label)
+		snprintf(whole, sizeof(whole), "[no label]");
+	else
+		snprintf(whole, sizeof(whole), "[label %.400s]", label);
+	frame_name_native(safe, whole, strlen(whole));
+	snprintf(name, bytes, "%s", safe);
+}
+
 static void name_group(char *name, size_t bytes, const struct profile *profile,
                        const struct profile_tag *tag, enum select_group group)
 {
@@ -164,6 +179,9 @@ static void name_group(char *name, size_t bytes, const struct profile *profile,
 	case GROUP_COROUTINE:
 		snprintf(name, bytes, "[coroutine 0x%llx]",
 		         (unsigned long long)tag->coroutine);
+		return;
+	case GROUP_LABEL:
+		name_label(name, bytes, tag->label);
 		return;
 	case GROUP_STATE:
 	case GROUP_COUNT:
@@ -269,7 +287,8 @@ static bool find_node(struct select *select, uint32_t old_node, uint32_t tag,
 	struct placed placed =
 		place_node(select, old_node, base_of(select, tag));
 
-	if (!is_selected(select->selection, placed.answers))
+	if (select->unwanted[tag] ||
+	    !is_selected(select->selection, placed.answers))
 		return false;
 	*node = placed.node;
 	if (select->selection->lines == LINES_LEAF && placed.frame != 0)
@@ -279,6 +298,13 @@ static bool find_node(struct select *select, uint32_t old_node, uint32_t tag,
 }
 
 /* ---- the whole --------------------------------------------------------- */
+
+static bool is_unwanted(const struct selection *selection,
+                        const struct profile_tag *tag)
+{
+	return selection->label &&
+	       !matches(selection->label, tag->label ? tag->label : "");
+}
 
 static uint32_t copy_tag(struct select *select, uint32_t old)
 {
@@ -318,8 +344,11 @@ static void select_samples(struct select *select)
 	uint32_t *tags = memory_zeroed(from->tag_count, sizeof(*tags));
 	uint32_t node;
 
-	for (size_t i = 0; i < from->tag_count; i++)
+	for (size_t i = 0; i < from->tag_count; i++) {
 		tags[i] = copy_tag(select, (uint32_t)i);
+		select->unwanted[i] =
+			is_unwanted(select->selection, &from->tags[i]);
+	}
 	for (size_t i = 0; i < from->count_count; i++) {
 		const struct profile_count *count = &from->counts[i];
 
@@ -357,6 +386,7 @@ static void select_once(struct profile *selected, const struct profile *all,
 		.plain = memory_zeroed(all->frame_count, sizeof(uint32_t)),
 		.with_line = memory_zeroed(all->frame_count, sizeof(uint32_t)),
 		.bases = memory_zeroed(all->tag_count, sizeof(uint32_t)),
+		.unwanted = memory_zeroed(all->tag_count, sizeof(bool)),
 	};
 
 	profile_open(selected);
@@ -368,6 +398,7 @@ static void select_once(struct profile *selected, const struct profile *all,
 	free(select.plain);
 	free(select.with_line);
 	free(select.bases);
+	free(select.unwanted);
 	free(select.places);
 	free(select.path);
 	id_map_free(&select.known);

@@ -30,6 +30,7 @@ enum select_group {
 	GROUP_THREAD,
 	GROUP_VM,
 	GROUP_COROUTINE,
+	GROUP_LABEL,
 	GROUP_STATE,
 	GROUP_COUNT
 };
@@ -43,6 +44,9 @@ struct selection {
 	enum select_side side;
 	const regex_t *include; /* stacks with such a frame; NULL: all */
 	const regex_t *exclude; /* no stacks with such a frame; NULL: none */
+	/* Samples with such a label, which is "" if they have none. NULL: all.
+	 * Needs load_options.labels. */
+	const regex_t *label;
 	/* Stacks from this frame on, others are left out: its whole name, or
 	 * what is before the first space. NULL: from the root. */
 	const char *root;
