@@ -75,7 +75,8 @@ lib_libwriter_la_SOURCES = lib/perf_names.c lib/perf_names.h \
 	lib/writer.c lib/writer.h \
 	lib/symbol_writer.c lib/symbol_writer.h
 lib_libsession_la_SOURCES = lib/environment.c lib/environment.h \
-	lib/sysprof_options.h lib/session.c lib/session.h lib/sysprof_api.c \
+	lib/sysprof_options.h lib/sample_signal.c lib/sample_signal.h \
+	lib/session.c lib/session.h lib/sysprof_api.c \
 	lib/traces.c lib/traces.h \
 	lib/label_module.c lib/label_module.h \
 	lib/misc_module.c lib/memprof_module.c lib/memprof_module.h \

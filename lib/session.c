@@ -14,12 +14,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <lauxlib.h>
 
 #include "perf_names.h"
+#include "sample_signal.h"
 #include "traces.h"
 #include "host/unwind_table.h"
 #include "vm/registry_sig.h"
@@ -60,23 +60,19 @@ struct session {
 	/* Of the dump: options.path is the caller's, and may be relative to a
 	 * directory that the process leaves. */
 	char path[PATH_MAX];
-	bool is_child; /* its path ends in the process id */
-	bool handler_installed;
-	bool owns_perf; /* its is the session that perf is told about */
+	bool is_child;   /* its path ends in the process id */
+	bool has_signal; /* has taken the sample signal */
+	bool owns_perf;  /* its is the session that perf is told about */
 };
 
 /* The one static state of the library outside the handler: there is one
- * SIGPROF and one /tmp/perf-<pid>.map in a process. */
+ * /tmp/perf-<pid>.map in a process. */
 static struct {
 	pthread_mutex_t lock; /* guards all but the names for perf */
 	struct session *sessions;
 	uint64_t serial;  /* of the last session */
 	pid_t process_id; /* that started the last one */
 	struct session_report last;
-
-	/* The SIGPROF action is ours as long as a session needs it. */
-	unsigned int handler_count;
-	struct sigaction previous_action;
 
 	/* Names for perf outlive a session, since perf reads them when the
 	 * report runs. They belong to the session that owns perf. */
@@ -129,77 +125,7 @@ static void set_state(struct session *session, enum session_state state)
 	pthread_mutex_unlock(&profile.lock);
 }
 
-/* ---- the SIGPROF action --------------------------------------------------- */
-
-static bool is_our_action(const struct sigaction *action)
-{
-	return (action->sa_flags & SA_SIGINFO) != 0 &&
-	       action->sa_sigaction == sampler_handle_signal;
-}
-
-static bool has_handler(const struct sigaction *action)
-{
-	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
-}
-
-static int check_profiling_timer(struct error *error)
-{
-	struct itimerval timer;
-
-	if (sample_clock_signal() != SIGPROF ||
-	    getitimer(ITIMER_PROF, &timer) < 0 ||
-	    (timer.it_value.tv_sec == 0 && timer.it_value.tv_usec == 0))
-		return 0;
-	return error_set(error, PROFILE_ERRUSE, EBUSY,
-	                 "the timer ITIMER_PROF is running: another profiler "
-	                 "is active in this process; stop it first, or choose "
-	                 "another signal by the option signal");
-}
-
-/* Of those that the option accepts. sigabbrev_np() needs glibc 2.32, which
- * Debian 11 lacks. */
-static const char *signal_name(int number)
-{
-	switch (number) {
-	case SIGURG:
-		return "URG";
-	case SIGUSR1:
-		return "USR1";
-	case SIGUSR2:
-		return "USR2";
-	case SIGIO:
-		return "IO";
-	default:
-		return "PROF";
-	}
-}
-
-/* Another profiler of the process would take our signals, or we its. */
-static int check_signal_is_free(struct error *error)
-{
-	int number = sample_clock_signal();
-	struct sigaction action;
-	sigset_t blocked;
-
-	if (sigaction(number, NULL, &action) == 0 && has_handler(&action) &&
-	    !is_our_action(&action))
-		return error_set(error, PROFILE_ERRUSE, EBUSY,
-		                 "SIG%s has a handler already: another "
-		                 "profiler (such as jit.p) is active in this "
-		                 "process; stop it first, or choose another "
-		                 "signal by the option signal",
-		                 signal_name(number));
-	if (check_profiling_timer(error) < 0)
-		return -1;
-	if (pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 &&
-	    sigismember(&blocked, number) == 1)
-		return error_set(error, PROFILE_ERRUSE, EINVAL,
-		                 "SIG%s is blocked on this thread, so no "
-		                 "sample would arrive; unblock it with "
-		                 "pthread_sigmask()",
-		                 signal_name(number));
-	return 0;
-}
+/* ---- the signal ----------------------------------------------------------- */
 
 /* All profiles of the process share the signal. */
 static int choose_signal(const struct session *session, struct error *error)
@@ -219,79 +145,22 @@ static int choose_signal(const struct session *session, struct error *error)
 		error, PROFILE_ERRUSE, EBUSY,
 		"SIG%s is the signal of the profiles that are running; "
 		"all have the same",
-		signal_name(sample_clock_signal()));
+		sample_signal_name(sample_clock_signal()));
 }
 
-/* Other signals wait until a sample is taken: a handler that jumps out of ours
- * would leave the sampler half-way. Faults cannot wait. */
-static void set_handler_mask(sigset_t *mask)
+static int take_signal(struct session *session, struct error *error)
 {
-	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
-
-	sigfillset(mask);
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		sigdelset(mask, faults[i]);
-}
-
-static int set_handler(struct error *error)
-{
-	struct sigaction action = {
-		.sa_sigaction = sampler_handle_signal,
-		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK,
-	};
-
-	set_handler_mask(&action.sa_mask);
-	if (sigaction(sample_clock_signal(), &action,
-	              &profile.previous_action) < 0)
-		return error_set(error, PROFILE_ERRIO, errno,
-		                 "SIG%s cannot be handled: %s",
-		                 signal_name(sample_clock_signal()),
-		                 strerror(errno));
+	if (sample_signal_take(error) < 0)
+		return -1;
+	session->has_signal = true;
 	return 0;
 }
 
-static int install_handler(struct session *session, struct error *error)
+static void release_signal(struct session *session)
 {
-	int result = 0;
-
-	pthread_mutex_lock(&profile.lock);
-	if (profile.handler_count == 0)
-		result = set_handler(error);
-	if (result == 0) {
-		profile.handler_count++;
-		session->handler_installed = true;
-	}
-	pthread_mutex_unlock(&profile.lock);
-	return result;
-}
-
-/*
- * Puts the action back that was there before. The clock has been closed, but
- * what it sent may still be pending on any thread, and would kill a process
- * whose action is the default one: to ignore a signal discards those (POSIX).
- * A handler that somebody else has put over ours is left alone.
- */
-static void restore_handler(void)
-{
-	struct sigaction ignore = {.sa_handler = SIG_IGN};
-	struct sigaction current;
-
-	if (sigaction(sample_clock_signal(), NULL, &current) < 0 ||
-	    !is_our_action(&current))
-		return;
-	sigaction(sample_clock_signal(), &ignore, NULL);
-	sigaction(sample_clock_signal(), &profile.previous_action, NULL);
-}
-
-static void release_handler(struct session *session)
-{
-	if (!session->handler_installed)
-		return;
-	session->handler_installed = false;
-	pthread_mutex_lock(&profile.lock);
-	if (--profile.handler_count == 0)
-		restore_handler();
-	pthread_mutex_unlock(&profile.lock);
+	if (session->has_signal)
+		sample_signal_release();
+	session->has_signal = false;
 }
 
 /* ---- what needs the Lua API ----------------------------------------------- */
@@ -718,7 +587,7 @@ static void stop_sampling(struct session *session)
 {
 	if (session->threads)
 		sampled_threads_stop(session->threads);
-	release_handler(session);
+	release_signal(session);
 }
 
 static void free_session(struct session *session)
@@ -743,7 +612,7 @@ static int open_parts(struct session *session, lua_State *L,
 	    choose_signal(session, error) < 0 ||
 	    copy_path(session, error) < 0 ||
 	    open_vm_protected(L, &request) < 0 ||
-	    check_signal_is_free(error) < 0 ||
+	    sample_signal_check(error) < 0 ||
 	    complete_tables(session, error) < 0 ||
 	    reserve_perf_ranges(session, error) < 0)
 		return -1;
@@ -751,7 +620,7 @@ static int open_parts(struct session *session, lua_State *L,
 	    open_writer(session, error) < 0 ||
 	    watch_traces(session, L, error) < 0)
 		return -1;
-	return install_handler(session, error);
+	return take_signal(session, error);
 }
 
 static void discard_session(struct session *session, lua_State *L)
@@ -1032,7 +901,7 @@ int session_check_available(lua_State *L, struct error *error)
 		return -1;
 	if (session_is_in_the_way(L))
 		return 0;
-	if (check_signal_is_free(error) < 0 ||
+	if (sample_signal_check(error) < 0 ||
 	    sample_clock_open(&clock, SAMPLE_CLOCK_PERF,
 	                      (pid_t)syscall(SYS_gettid),
 	                      SAMPLE_INTERVAL_NS_MAX, error) < 0)
@@ -1079,7 +948,7 @@ static void follow_in_child(const struct session *parent)
 	profile.sessions = session;
 	if (open_threads(session, NULL) == 0 &&
 	    open_writer(session, NULL) == 0 &&
-	    install_handler(session, NULL) == 0 &&
+	    take_signal(session, NULL) == 0 &&
 	    sampled_threads_start(session->threads, NULL) == 0)
 		return;
 	stop_sampling(session);
@@ -1109,12 +978,10 @@ static void forget_in_child(void)
 			profile.orphan_serial = session->serial;
 		}
 	}
-	if (profile.handler_count > 0)
-		restore_handler();
+	sample_signal_after_fork();
 	unwind_tables_after_fork();
 	if (profile.names)
 		perf_names_in_child(profile.names);
-	profile.handler_count = 0;
 	profile.perf_owned = false;
 	profile.sessions = NULL;
 	profile.last = (struct session_report){0};
@@ -1170,18 +1037,6 @@ __attribute__((destructor)) void session_end_all(void)
 		end_one_at_exit(session);
 }
 
-static void discard_pending_signals(void)
-{
-	struct sigaction ignore = {.sa_handler = SIG_IGN};
-	struct sigaction current;
-
-	if (sigaction(sample_clock_signal(), NULL, &current) < 0 ||
-	    !is_our_action(&current))
-		return;
-	sigaction(sample_clock_signal(), &ignore, NULL);
-	sigaction(sample_clock_signal(), &current, NULL);
-}
-
 void session_pause_all(void)
 {
 	struct session *session;
@@ -1197,7 +1052,7 @@ void session_pause_all(void)
 			writer_flush(session->writer);
 	}
 	if (profile.sessions)
-		discard_pending_signals();
+		sample_signal_discard_pending();
 	pthread_mutex_unlock(&profile.lock);
 }
 
