@@ -233,3 +233,8 @@ tests_faults_fail_nth_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 dist_check_SCRIPTS += tests/faults/faults.sh
 EXTRA_DIST += tests/faults/faults.lua
 TESTS += tests/faults/faults.sh
+
+# Nothing is left behind.
+dist_check_SCRIPTS += tests/end-to-end/cycles.sh
+EXTRA_DIST += tests/end-to-end/cycles.lua
+TESTS += tests/end-to-end/cycles.sh
