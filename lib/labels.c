@@ -131,6 +131,26 @@ int labels_set(uint64_t coroutine, const char *text, size_t bytes,
 	return result;
 }
 
+/* Makes entries without a label free again, from this one back, so that
+ * coroutines that come and go do not use the table up: searches need them only
+ * for what lies behind. */
+static void free_entries(struct labels *labels, uint32_t slot)
+{
+	uint32_t next = (slot + 1) % LABELLED_MAX;
+
+	if (atomic_load(&labels->coroutines[next].coroutine))
+		return;
+	for (;; slot = (slot + LABELLED_MAX - 1) % LABELLED_MAX) {
+		struct labelled *entry = &labels->coroutines[slot];
+
+		if (!atomic_load(&entry->coroutine) ||
+		    atomic_load(&entry->label))
+			return;
+		atomic_store(&entry->coroutine, 0);
+		labels->used_count--;
+	}
+}
+
 void labels_clear(uint64_t coroutine, uint64_t serial)
 {
 	struct labels *labels = atomic_load(&labels_published);
@@ -147,8 +167,10 @@ void labels_clear(uint64_t coroutine, uint64_t serial)
 		if (found == coroutine || !found)
 			break;
 	}
-	if (found && (!serial || entry->serial == serial))
+	if (found && (!serial || entry->serial == serial)) {
 		atomic_store(&entry->label, 0);
+		free_entries(labels, slot);
+	}
 	pthread_mutex_unlock(&labels_lock);
 }
 

@@ -12,6 +12,7 @@ uint32_t labels_find(uint64_t coroutine)
 		atomic_load_explicit(&labels_published, memory_order_acquire);
 	uint32_t slot = labels_slot(coroutine);
 	uint64_t found;
+	uint32_t label;
 
 	if (!labels)
 		return 0;
@@ -21,10 +22,15 @@ uint32_t labels_find(uint64_t coroutine)
 
 		found = atomic_load_explicit(&entry->coroutine,
 		                             memory_order_acquire);
-		if (found == coroutine)
-			return atomic_load_explicit(&entry->label,
-			                            memory_order_acquire);
 		if (!found)
 			return 0;
+		if (found != coroutine)
+			continue;
+		label = atomic_load_explicit(&entry->label,
+		                             memory_order_acquire);
+		/* Another coroutine may have taken the entry over. */
+		found = atomic_load_explicit(&entry->coroutine,
+		                             memory_order_relaxed);
+		return found == coroutine ? label : 0;
 	}
 }

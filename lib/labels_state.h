@@ -16,7 +16,8 @@
 #define LABEL_TEXTS_MAX (1u << 14)
 
 /* A coroutine and its label. An entry whose label is taken away keeps its
- * coroutine, so that searches go on behind it, until another takes it over. */
+ * coroutine while searches have to go on behind it, or until another takes it
+ * over. */
 struct labelled {
 	_Atomic uint64_t coroutine; /* address, 0: never used */
 	_Atomic uint32_t label;     /* 0: none */

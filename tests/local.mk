@@ -59,6 +59,10 @@ tests_unit_test_writer_LDADD = lib/libwriter.la lib/libclock.la \
 	lib/libstream.la lib/libvm.la lib/libhost.la \
 	perfmap/libperfmap.la lib/libbase.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/test_labels
+TESTS += tests/unit/test_labels
+tests_unit_test_labels_LDADD = lib/libsampler.la lib/libbase.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/test_lua_definitions tests/unit/test_function_names
 TESTS += tests/unit/test_lua_definitions tests/unit/test_function_names
 tests_unit_test_lua_definitions_LDADD = lib/libnames.la $(CHECK_LIBS)
@@ -191,6 +195,10 @@ dist_check_SCRIPTS += tests/end-to-end/shares.sh
 EXTRA_DIST += tests/end-to-end/shares.lua
 TESTS += tests/end-to-end/shares.sh
 LONG_TESTS += tests/end-to-end/shares.sh
+
+dist_check_SCRIPTS += tests/end-to-end/labels.sh
+EXTRA_DIST += tests/end-to-end/labels.lua
+TESTS += tests/end-to-end/labels.sh
 
 # Several VMs and threads in one process.
 check_PROGRAMS += tests/end-to-end/threads_host

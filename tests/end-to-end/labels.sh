@@ -1,0 +1,103 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Labels of coroutines (labels.lua) part the samples as the program parts its
+# work, JIT off and on.
+set -eu
+
+: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
+if [ "${SANITIZERS:-no}" = yes ]; then
+	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
+	exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+cp "$top_srcdir/tests/end-to-end/labels.lua" . # names have no long path then
+LUA_CPATH="$top_builddir/lib/.libs/?.so;$top_builddir/tools/.libs/?.so;;"
+export LUA_CPATH
+
+fail()
+{
+	echo "FAIL: $*"
+	cat folded 2>/dev/null || true
+	exit 1
+}
+
+fold()
+{
+	"$top_builddir/tools/luajit-parse-sysprof" --guest-only "$@" labels.bin \
+		>folded 2>err
+}
+
+count()
+{
+	awk '{ sum += $NF } END { print sum + 0 }' "$@"
+}
+
+# Rounds that take about 3 seconds of CPU time, in an even number.
+rounds_of()
+{
+	"$LUAJIT" "$1" -e 'local start, rounds = os.clock(), 0
+		repeat
+			for _ = 1, 100 do
+				local sum = 0
+				for i = 1, 20000 do sum = sum + i % 7 end
+			end
+			rounds = rounds + 1
+		until os.clock() - start > 0.3
+		print(2 * math.ceil(rounds * 5))'
+}
+
+check()
+{
+	"$LUAJIT" "$1" labels.lua "$(rounds_of "$1")" >log ||
+		fail "labels.lua $1: $(cat log)"
+	fold --group=label
+	all=$(awk '$1 == "samples" { print $2 }' log)
+	[ "$(count folded)" = "$all" ] || fail "not $all samples"
+	[ "$all" -ge 500 ] || {
+		echo "SKIP: the clock of this machine gives only $all samples"
+		exit 77
+	}
+	grep ^expect log | tr '\t' ' ' >expected
+	[ -s expected ] || fail "nothing is expected: $(cat log)"
+	while read -r _ percent label; do
+		# By the environment, since -v would read the backslash.
+		share=$(LABEL=$label awk '
+			{ all += $NF }
+			index($0, ENVIRON["LABEL"] ";") == 1 { found += $NF }
+			END { print 100 * found / all }' folded)
+		echo "$1: $label $percent % -> $share %"
+		awk -v a="$percent" -v b="$share" \
+			'BEGIN { exit !(a - b <= 3 && b - a <= 3) }' ||
+			fail "more than three points"
+	done <expected
+	grep -q gone folded && fail "a label that was taken away"
+
+	# The one that was resumed has the label, and is no other function.
+	nested='main labels.lua:0;.*;nest labels.lua:[0-9]*;.*'
+	grep -F '[label a\x3bb];' folded | grep -q "$nested;inherit labels.lua" ||
+		fail "nothing is inherited"
+	grep -F '[label inner];' folded | grep -q "$nested;rename labels.lua" ||
+		fail "the innermost label does not count"
+	grep -F '[no label];' folded | grep -qE '(nest|inherit|search) ' &&
+		fail "a label is missing"
+
+	got=$("$LUAJIT" -e 'local sum, seen = 0, {}
+		for _, sample in ipairs(require "sysprof".parse "labels.bin"
+			.samples) do
+			seen[sample.label or "none"] = true
+			if sample.label == "a;b" then sum = sum + sample.count end
+		end
+		assert(seen["/search"] and seen["/item"] and seen.inner)
+		assert(seen.none and not seen.gone)
+		print(sum)')
+	[ "$got" = "$(grep -F '[label a\x3bb];' folded | count)" ] ||
+		fail "sysprof.parse counts $got"
+	fold --group=label --label='^/'
+	[ "$(cut -d';' -f1 folded | sort -u | tr '\n' ' ')" = \
+		'[label /item] [label /search] ' ] || fail "--label"
+}
+
+check -joff
+check -jon
