@@ -20,10 +20,14 @@
 /* Of threads that were not there at the start. */
 #define LATE_RING_BYTES (1u << 20)
 
+/* Looks that miss a thread which has ended. */
+#define MISSED_COUNT_ENDED 2
+
 struct sampled_thread {
 	struct sampled_thread *next;
 	pid_t thread_id;
-	uint64_t seen_round; /* the look that has last seen it */
+	uint64_t seen_round;       /* the look that has last seen it */
+	unsigned int missed_count; /* looks since then */
 	bool ended;
 	bool clock_open;
 	uint64_t told_interval_ns; /* what the dump says */
@@ -228,32 +232,51 @@ static void read_thread_counters(const struct sampled_thread *thread,
 	counters->lost[LOST_FOREIGN_THREAD] = 0;
 }
 
-static void remove_ended(struct sampled_threads *threads)
+static void remove_thread(struct sampled_threads *threads,
+                          struct sampled_thread **link)
+{
+	struct sampled_thread *thread = *link;
+	struct sampler_counters counters;
+
+	*link = thread->next;
+	read_thread_counters(thread, &counters);
+	add_counters(&threads->ended_counters, &counters);
+	close_thread(thread);
+}
+
+/* The first one stays: it stands for the session, and for the process timer. */
+static void end_thread(struct sampled_threads *threads,
+                       struct sampled_thread *thread)
+{
+	thread->ended = true;
+	if (thread == threads->first || !thread->sampler)
+		return;
+	stop_thread(threads, thread);
+	sampler_detach(thread->sampler);
+}
+
+/* /proc may leave out a thread that lives, while others come and go: one that is
+ * missed twice has ended. What it has sampled is drained once more before it is
+ * removed. */
+static void let_go(struct sampled_threads *threads)
 {
 	struct sampled_thread **link = &threads->first;
-	struct sampler_counters counters;
 
 	while (*link) {
 		struct sampled_thread *thread = *link;
 
-		/* The first one stays: it stands for the session. */
-		if (!thread->ended || thread == threads->first) {
+		if (thread->seen_round == threads->round && !thread->ended)
+			thread->missed_count = 0;
+		else
+			thread->missed_count++;
+		if (thread->missed_count == MISSED_COUNT_ENDED)
+			end_thread(threads, thread);
+		if (thread->missed_count > MISSED_COUNT_ENDED &&
+		    thread != threads->first)
+			remove_thread(threads, link);
+		else
 			link = &thread->next;
-			continue;
-		}
-		*link = thread->next;
-		read_thread_counters(thread, &counters);
-		add_counters(&threads->ended_counters, &counters);
-		close_thread(thread);
 	}
-}
-
-static void mark_ended(struct sampled_threads *threads)
-{
-	for (struct sampled_thread *thread = threads->first; thread;
-	     thread = thread->next)
-		if (thread->seen_round != threads->round)
-			thread->ended = true;
 }
 
 /* Daemons close all descriptors when they start. */
@@ -307,11 +330,9 @@ static void look_after_clocks(struct sampled_threads *threads)
 void sampled_threads_refresh(struct sampled_threads *threads)
 {
 	pthread_mutex_lock(&threads->lock);
-	if (threads->options.all_threads) {
-		remove_ended(threads);
-		if (threads->running && look_at_threads(threads, gettid()) == 0)
-			mark_ended(threads);
-	}
+	if (threads->options.all_threads && threads->running &&
+	    look_at_threads(threads, gettid()) == 0)
+		let_go(threads);
 	if (threads->running)
 		look_after_clocks(threads);
 	pthread_mutex_unlock(&threads->lock);

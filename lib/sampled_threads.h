@@ -55,8 +55,8 @@ void sampled_threads_abandon(struct sampled_threads *threads);
 
 /* ---- for the writer's thread ---------------------------------------------- */
 
-/* Looks for threads that are new, and closes those that had ended by the last
- * call, so that their rings have been drained since. */
+/* Looks for threads that are new, and closes those that have ended, some calls
+ * later, so that their rings have been drained since. */
 void sampled_threads_refresh(struct sampled_threads *threads);
 
 /* A thread whose interval has changed since it was last told, 0: none. */
