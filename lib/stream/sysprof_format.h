@@ -159,7 +159,8 @@ enum lost_reason {
 	LOST_FOREIGN_THREAD = 2, /* signal came to a thread without a sampler */
 	LOST_NESTED = 3,         /* signal inside the handler */
 	LOST_FAULTS_BLOCKED = 4, /* SIGSEGV blocked: reading would be fatal */
-	LOST_FAULTS_REPLACED = 5, /* the host has replaced our SIGSEGV handler */
+	LOST_FAULTS_REPLACED =
+		5, /* the host has replaced our SIGSEGV handler */
 	LOST_COUNT
 };
 

@@ -150,6 +150,7 @@ static void profile_process(int count)
 		start_worker(&early[i], "early", i);
 	}
 	run(L, "assert(misc.sysprof.start { mode = 'C', interval = 1,"
+	       " overhead = 100,"
 	       " path = 'process.bin', scope = 'process' })"
 	       "assert(not misc.sysprof.start { mode = 'D' })");
 	for (int i = 0; i < count; i++) {

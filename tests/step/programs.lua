@@ -466,8 +466,10 @@ ffi.C.luaL_loadbuffer(nested, nested_source, #nested_source, "=programs.lua")
 ffi.C.lua_pushinteger(nested, tonumber(ffi.cast("intptr_t", nested_call)))
 assert(ffi.C.lua_pcall(nested, 1, 0, 0) == 0)
 
---> nested_vms: run_inner
+--> nested_vms: run_inner, recurse
 function programs.nested_vms()
+	-- The stack grows here, not in a callback.
+	recurse(40, 1)
 	run_inner(2)
 end
 
