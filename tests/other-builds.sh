@@ -65,7 +65,7 @@ fetch()
 	cd "$work/packages/$suite" || return 1
 	apt_of "$suite" download "$@" >download.log 2>&1 || {
 		tail -n 2 download.log
-		cd "$work"
+		cd "$work" || return 1
 		return 1
 	}
 	for package in *.deb; do
@@ -76,7 +76,7 @@ fetch()
 	find "$root" -type l -lname '/*' | while read -r link; do
 		ln -sfn "$root$(readlink "$link")" "$link"
 	done
-	cd "$work"
+	cd "$work" || return 1
 }
 
 # Runs programs of a tree with its own libc: a script that stands for them.

@@ -98,7 +98,10 @@ typedef struct GG_State {
 	uint64_t dispatch[4];
 } GG_State;
 
-typedef enum { BC_ISLT, BC__MAX = 99 } BCOp;
+typedef enum {
+	BC_ISLT,
+	BC__MAX = 99
+} BCOp;
 
 extern GG_State fixture_state;
 extern GCproto fixture_prototype;

@@ -22,6 +22,7 @@ if [ "${SANITIZERS:-no}" = yes ]; then
 fi
 command -v "$program" >/dev/null || skip "$program is not installed"
 tools=$(cd "$top_builddir/tools" && pwd)
+# shellcheck disable=SC2034 # for the tests that source this
 record=$tools/luajit-sysprof
 parser=$tools/luajit-parse-sysprof
 work=$(mktemp -d)
