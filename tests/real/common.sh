@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2034
 # For the tests with real programs: a directory of their own, the commands, and
 # what a dump must show. Sourced, after `program=NAME`.
 set -eu

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # dnsdist: a name server whose rules are Lua, asked over the loopback interface and
 # ended by SIGTERM.
+# shellcheck disable=SC1091,SC2034,SC2154
 program=dnsdist
 . "${top_srcdir:?run by make check}/tests/real/common.sh"
 : "${LUAJIT:=luajit}"

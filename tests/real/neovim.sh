@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # neovim without a screen: LuaJIT beside libuv's signal handlers and threads.
+# shellcheck disable=SC1091,SC2034,SC2154
 program=nvim
 . "${top_srcdir:?run by make check}/tests/real/common.sh"
 

@@ -3,6 +3,7 @@
 # nginx with Lua under load: a daemon whose workers are forked, with OpenResty's
 # LuaJIT. That one cannot be installed beside LuaJIT's development files, so the
 # packages are unpacked here if they are not installed.
+# shellcheck disable=SC1091,SC2034,SC2154
 program=nginx
 . "${top_srcdir:?run by make check}/tests/real/common.sh"
 command -v wrk >/dev/null || skip "wrk, which makes the load, is not installed"

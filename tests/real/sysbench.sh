@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # sysbench: a VM on each of its threads, LuaJIT as a shared library.
+# shellcheck disable=SC1091,SC2034,SC2154
 program=sysbench
 . "${top_srcdir:?run by make check}/tests/real/common.sh"
 
