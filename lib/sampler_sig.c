@@ -17,7 +17,9 @@
 /* Ranges of the arena for library functions and markers: one each. */
 #define ARENA_SMALL_RANGE_BYTES 16
 
-/* The first samples meet cold caches. */
+/* Samples before the handler's time is averaged, and the most that the first one
+ * counts then: it may have been interrupted. */
+#define WARM_UP_SAMPLES      64
 #define FIRST_HANDLER_NS_MAX 20000
 
 /* The documented contract of custom backtracers: frames up to this number are
@@ -343,12 +345,17 @@ static void take_sample(struct sampler *sampler, const ucontext_t *context)
 }
 
 /* Of some 32 samples, by their elapsed time: one that was interrupted counts no
- * more than four times as much as usual. */
+ * more than four times as much as usual. The first ones do not count: they meet
+ * cold caches and pages that are not there yet, and a longer interval stays. */
 static void average_time(struct sampler *sampler, uint64_t time_ns)
 {
 	uint64_t average = atomic_load_explicit(&sampler->handler_ns,
 	                                        memory_order_relaxed);
 
+	if (sampler->warm_up_count < WARM_UP_SAMPLES) {
+		sampler->warm_up_count++;
+		return;
+	}
 	if (average == 0)
 		average = time_ns < FIRST_HANDLER_NS_MAX ? time_ns
 		                                         : FIRST_HANDLER_NS_MAX;

@@ -40,7 +40,7 @@ struct sampler {
 	_Atomic bool in_handler;
 
 	/* Written by the handler, read by anybody. */
-	_Atomic uint64_t handler_ns; /* a moving average */
+	_Atomic uint64_t handler_ns; /* a moving average, 0: not known yet */
 	_Atomic uint64_t by_state[STATE_COUNT];
 	_Atomic uint64_t lost[LOST_COUNT];
 	_Atomic uint64_t markers[MARKER_COUNT];
@@ -50,6 +50,7 @@ struct sampler {
 	struct lua_symbols *symbols; /* NULL in mode D */
 	struct walk walk;
 	struct frame_list list;
+	uint32_t warm_up_count;      /* samples whose time did not count */
 	uint32_t markers_seen;       /* by this sample: a bit for each marker */
 	bool ring_full;              /* this sample lacked room for a symbol */
 	struct beacon_chain *beacon; /* NULL: perf is off */
