@@ -77,7 +77,7 @@ lib_libwriter_la_SOURCES = lib/perf_names.c lib/perf_names.h \
 lib_libsession_la_SOURCES = lib/environment.c lib/environment.h \
 	lib/sysprof_options.h lib/sample_signal.c lib/sample_signal.h \
 	lib/session.c lib/session.h lib/sysprof_api.c \
-	lib/traces.c lib/traces.h \
+	lib/traces.c lib/traces.h lib/vm_guard.c lib/vm_guard.h \
 	lib/label_module.c lib/label_module.h \
 	lib/misc_module.c lib/memprof_module.c lib/memprof_module.h \
 	lib/lua_options.c lib/lua_options.h

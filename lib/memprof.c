@@ -10,12 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <lauxlib.h>
-
 #include "alloc_recorder.h"
 #include "alloc_writer.h"
 #include "dump_file.h"
 #include "lmisclib.h"
+#include "vm_guard.h"
 #include "host/unwind_table.h"
 #include "vm/registry_sig.h"
 #include "vm/vm.h"
@@ -126,99 +125,19 @@ static int end_profile(lua_State *L, struct memprof *profile,
 	return result;
 }
 
-/* ---- what needs the Lua API --------------------------------------------------- */
-
-/* Its address is the key of the guard in the registry. */
-static const char guard_key;
-
-/* A userdata that lua_close() collects. It has to put the allocator back: the
- * VM frees its memory as a whole only if the allocator is its own. */
-struct guard {
-	uint64_t serial; /* of the profile that it guards */
-};
-
-static int collect_guard(lua_State *L)
+/* While the VM is being closed. The allocator has to be put back: the VM frees
+ * its memory as a whole only if the allocator is its own. */
+static void end_with_vm(lua_State *L, uint64_t serial)
 {
-	const struct guard *guard = lua_touserdata(L, 1);
-	struct memprof *profile = guard ? take_of_serial(guard->serial) : NULL;
+	struct memprof *profile = take_of_serial(serial);
 
 	if (!profile)
-		return 0;
+		return;
 	vm_registry_forget(profile->vm.global_state);
 	end_profile(L, profile, NULL);
-	return 0;
 }
 
-static void push_guard(lua_State *L, uint64_t serial)
-{
-	struct guard *guard;
-
-	lua_pushlightuserdata(L, (void *)&guard_key);
-	guard = lua_newuserdata(L, sizeof(*guard));
-	guard->serial = serial;
-	lua_createtable(L, 0, 1);
-	lua_pushcfunction(L, collect_guard);
-	lua_setfield(L, -2, "__gc");
-	lua_setmetatable(L, -2);
-	lua_rawset(L, LUA_REGISTRYINDEX);
-}
-
-static int drop_guard(lua_State *L)
-{
-	lua_pushlightuserdata(L, (void *)&guard_key);
-	lua_rawget(L, LUA_REGISTRYINDEX);
-	if (lua_isuserdata(L, -1)) {
-		lua_pushnil(L);
-		lua_setmetatable(L, -2);
-	}
-	lua_pushlightuserdata(L, (void *)&guard_key);
-	lua_pushnil(L);
-	lua_rawset(L, LUA_REGISTRYINDEX);
-	return 0;
-}
-
-/* Where this fails the guard stays, and finds no profile of its number. */
-static void drop_guard_protected(lua_State *L)
-{
-	if (lua_cpcall(L, drop_guard, NULL) != 0)
-		lua_pop(L, 1);
-}
-
-/* Arguments and result of open_vm(), which may throw where memory ends. */
-struct vm_request {
-	struct vm *vm;
-	struct memprof *profile; /* NULL: only asks whether it would work */
-	struct error *error;
-	int result;
-};
-
-static int open_vm(lua_State *L)
-{
-	struct vm_request *request = lua_touserdata(L, 1);
-
-	luaL_checkstack(L, LUA_MINSTACK, "luajit-sysprof");
-	request->result = vm_open(request->vm, L, request->error);
-	if (request->result < 0 || !request->profile)
-		return 0;
-	vm_read_fast_names(request->vm, L, &request->profile->fast_names);
-	push_guard(L, request->profile->serial);
-	return 0;
-}
-
-static int open_vm_protected(lua_State *L, struct vm_request *request)
-{
-	const char *message;
-
-	request->result = -1;
-	if (lua_cpcall(L, open_vm, request) == 0)
-		return request->result;
-	message = lua_tostring(L, -1);
-	error_set(request->error, PROFILE_ERRMEM, ENOMEM,
-	          "the VM could not be read: %s",
-	          message ? message : "out of memory");
-	lua_pop(L, 1);
-	return -1;
-}
+static const struct vm_guard_kind memprof_guard = {.closing = end_with_vm};
 
 /* ---- the start --------------------------------------------------------------- */
 
@@ -306,14 +225,9 @@ static int start_profile(lua_State *L, struct memprof *profile,
                          const struct memprof_options *options,
                          struct error *error)
 {
-	struct vm_request request = {
-		.vm = &profile->vm,
-		.profile = profile,
-		.error = error,
-	};
-
 	profile->file.fd = -1;
-	if (open_vm_protected(L, &request) < 0)
+	if (vm_guard_open(&profile->vm, L, &profile->fast_names, &memprof_guard,
+	                  profile->serial, error) < 0)
 		return -1;
 	if (claim_file(profile, options->path, error) < 0 ||
 	    open_parts(profile, options, error) < 0)
@@ -345,7 +259,7 @@ static void end_inherited(lua_State *L)
 	pthread_mutex_unlock(&profiles.lock);
 	if (!profile)
 		return;
-	drop_guard_protected(L);
+	vm_guard_drop(L, &memprof_guard);
 	end_profile(L, profile, NULL);
 }
 
@@ -374,7 +288,7 @@ int memprof_start(lua_State *L, const struct memprof_options *options,
 	pthread_mutex_lock(&profiles.lock);
 	unlink_profile(profile);
 	pthread_mutex_unlock(&profiles.lock);
-	drop_guard_protected(L);
+	vm_guard_drop(L, &memprof_guard);
 	end_profile(L, profile, NULL);
 	return -1;
 }
@@ -390,7 +304,7 @@ int memprof_stop(lua_State *L, struct error *error)
 		return error_set(error, PROFILE_ERRRUN, EINVAL,
 		                 "profiler is not running in this Lua VM");
 	restore_allocator(L, profile);
-	drop_guard_protected(L);
+	vm_guard_drop(L, &memprof_guard);
 	result = end_profile(L, profile, error);
 	return result;
 }
@@ -398,11 +312,10 @@ int memprof_stop(lua_State *L, struct error *error)
 int memprof_check_available(lua_State *L, struct error *error)
 {
 	struct vm vm;
-	struct vm_request request = {.vm = &vm, .error = error};
 
 	if (is_running(L))
 		return 0;
-	return open_vm_protected(L, &request);
+	return vm_guard_open(&vm, L, NULL, NULL, 0, error);
 }
 
 /* ---- fork and exit ------------------------------------------------------------ */

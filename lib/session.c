@@ -16,11 +16,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <lauxlib.h>
-
 #include "perf_names.h"
 #include "sample_signal.h"
 #include "traces.h"
+#include "vm_guard.h"
 #include "host/unwind_table.h"
 #include "vm/registry_sig.h"
 #include "vm/vm.h"
@@ -163,15 +162,7 @@ static void release_signal(struct session *session)
 	session->has_signal = false;
 }
 
-/* ---- what needs the Lua API ----------------------------------------------- */
-
-/* Its address is the key of the guard in the registry. */
-static const char guard_key;
-
-/* A userdata that lua_close() collects, and so ends the profile of its VM. */
-struct guard {
-	uint64_t serial; /* of the session that it guards */
-};
+/* ---- the end of the VM ----------------------------------------------------- */
 
 static int end_session(struct session *session, struct error *error);
 static void drop_traces(struct session *session);
@@ -194,97 +185,29 @@ static struct session *take_session(uint64_t serial)
 	return session;
 }
 
-static int collect_guard(lua_State *L)
+static void end_with_vm(lua_State *L, uint64_t serial)
 {
-	const struct guard *guard = lua_touserdata(L, 1);
-	struct session *session = guard ? take_session(guard->serial) : NULL;
+	struct session *session = take_session(serial);
 
+	(void)L;
 	if (session)
 		vm_registry_forget(session->vm.global_state);
-	if (guard && profile.orphan && profile.orphan_serial == guard->serial)
+	if (profile.orphan && profile.orphan_serial == serial)
 		drop_orphan();
 	if (!session)
-		return 0;
+		return;
 	drop_traces(session);
 	end_session(session, NULL);
-	return 0;
 }
 
-static void push_guard_key(lua_State *L)
+static const struct vm_guard_kind session_guard = {.closing = end_with_vm};
+
+static int open_vm(struct session *session, lua_State *L, struct error *error)
 {
-	lua_pushlightuserdata(L, (void *)&guard_key);
-}
-
-static void push_guard(lua_State *L, uint64_t serial)
-{
-	struct guard *guard;
-
-	push_guard_key(L);
-	guard = lua_newuserdata(L, sizeof(*guard));
-	guard->serial = serial;
-	lua_createtable(L, 0, 1);
-	lua_pushcfunction(L, collect_guard);
-	lua_setfield(L, -2, "__gc");
-	lua_setmetatable(L, -2);
-	lua_rawset(L, LUA_REGISTRYINDEX);
-}
-
-/* Arguments and result of open_vm(), which may throw where memory ends. */
-struct vm_request {
-	struct vm *vm;
-	struct session *session; /* NULL: only asks whether it would work */
-	struct error *error;
-	int result;
-};
-
-static int open_vm(lua_State *L)
-{
-	struct vm_request *request = lua_touserdata(L, 1);
-
-	luaL_checkstack(L, LUA_MINSTACK, "luajit-sysprof");
-	request->result = vm_open(request->vm, L, request->error);
-	if (request->result < 0 || !request->session)
-		return 0;
-	vm_read_fast_names(request->vm, L, &request->session->fast_names);
-	if (!request->session->options.outlives_vm)
-		push_guard(L, request->session->serial);
-	return 0;
-}
-
-static int open_vm_protected(lua_State *L, struct vm_request *request)
-{
-	const char *message;
-
-	request->result = -1;
-	if (lua_cpcall(L, open_vm, request) == 0)
-		return request->result;
-	message = lua_tostring(L, -1);
-	error_set(request->error, PROFILE_ERRMEM, ENOMEM,
-	          "the VM could not be read: %s",
-	          message ? message : "out of memory");
-	lua_pop(L, 1);
-	return -1;
-}
-
-static int drop_guard(lua_State *L)
-{
-	push_guard_key(L);
-	lua_rawget(L, LUA_REGISTRYINDEX);
-	if (lua_isuserdata(L, -1)) {
-		lua_pushnil(L);
-		lua_setmetatable(L, -2);
-	}
-	push_guard_key(L);
-	lua_pushnil(L);
-	lua_rawset(L, LUA_REGISTRYINDEX);
-	return 0;
-}
-
-/* Where this fails the guard stays, and finds no session of its number. */
-static void drop_guard_protected(lua_State *L)
-{
-	if (lua_cpcall(L, drop_guard, NULL) != 0)
-		lua_pop(L, 1);
+	return vm_guard_open(&session->vm, L, &session->fast_names,
+	                     session->options.outlives_vm ? NULL
+	                                                  : &session_guard,
+	                     session->serial, error);
 }
 
 /* ---- names for perf ------------------------------------------------------- */
@@ -602,16 +525,9 @@ static void free_session(struct session *session)
 static int open_parts(struct session *session, lua_State *L,
                       struct error *error)
 {
-	struct vm_request request = {
-		.vm = &session->vm,
-		.session = session,
-		.error = error,
-	};
-
 	if (decide_perf(&session->options, error) < 0 ||
 	    choose_signal(session, error) < 0 ||
-	    copy_path(session, error) < 0 ||
-	    open_vm_protected(L, &request) < 0 ||
+	    copy_path(session, error) < 0 || open_vm(session, L, error) < 0 ||
 	    sample_signal_check(error) < 0 ||
 	    complete_tables(session, error) < 0 ||
 	    reserve_perf_ranges(session, error) < 0)
@@ -628,7 +544,7 @@ static void discard_session(struct session *session, lua_State *L)
 	stop_sampling(session);
 	unwatch_traces(session, L);
 	close_writer(session, NULL);
-	drop_guard_protected(L);
+	vm_guard_drop(L, &session_guard);
 	forget_session(session);
 	free_session(session);
 }
@@ -842,7 +758,7 @@ int session_stop(lua_State *L, struct error *error)
 	pthread_mutex_unlock(&profile.lock);
 	if (!session)
 		return -1;
-	drop_guard_protected(L);
+	vm_guard_drop(L, &session_guard);
 	unwatch_traces(session, L);
 	return end_session(session, error);
 }
@@ -894,10 +810,9 @@ void session_read_report(lua_State *L, struct session_report *report)
 int session_check_available(lua_State *L, struct error *error)
 {
 	struct vm vm;
-	struct vm_request request = {.vm = &vm, .error = error};
 	struct sample_clock clock;
 
-	if (open_vm_protected(L, &request) < 0)
+	if (vm_guard_open(&vm, L, NULL, NULL, 0, error) < 0)
 		return -1;
 	if (session_is_in_the_way(L))
 		return 0;
