@@ -311,11 +311,7 @@ int memprof_stop(lua_State *L, struct error *error)
 
 int memprof_check_available(lua_State *L, struct error *error)
 {
-	struct vm vm;
-
-	if (is_running(L))
-		return 0;
-	return vm_guard_open(&vm, L, NULL, NULL, 0, error);
+	return is_running(L) ? 0 : vm_guard_check(L, error);
 }
 
 /* ---- fork and exit ------------------------------------------------------------ */

@@ -809,10 +809,9 @@ void session_read_report(lua_State *L, struct session_report *report)
 
 int session_check_available(lua_State *L, struct error *error)
 {
-	struct vm vm;
 	struct sample_clock clock;
 
-	if (vm_guard_open(&vm, L, NULL, NULL, 0, error) < 0)
+	if (vm_guard_check(L, error) < 0)
 		return -1;
 	if (session_is_in_the_way(L))
 		return 0;

@@ -46,8 +46,8 @@ static void put_guard(lua_State *L, const struct vm_guard_kind *kind,
 /* Arguments and result of open_inside(). */
 struct opening {
 	struct vm *vm;
-	struct fast_names *fast_names;
-	const struct vm_guard_kind *kind;
+	struct fast_names *fast_names;    /* NULL: not read */
+	const struct vm_guard_kind *kind; /* NULL: no guard */
 	uint64_t serial;
 	struct error *error;
 	int result;
@@ -68,20 +68,42 @@ static int open_inside(lua_State *L)
 	return 0;
 }
 
+static int open_protected(struct opening *opening, lua_State *L)
+{
+	const char *message;
+
+	opening->result = -1;
+	if (lua_cpcall(L, open_inside, opening) == 0)
+		return opening->result;
+	message = lua_tostring(L, -1);
+	error_set(opening->error, PROFILE_ERRMEM, ENOMEM,
+	          "the VM could not be read: %s",
+	          message ? message : "out of memory");
+	lua_pop(L, 1);
+	return -1;
+}
+
 int vm_guard_open(struct vm *vm, lua_State *L, struct fast_names *fast_names,
                   const struct vm_guard_kind *kind, uint64_t serial,
                   struct error *error)
 {
-	struct opening opening = {vm, fast_names, kind, serial, error, -1};
-	const char *message;
+	struct opening opening = {
+		.vm = vm,
+		.fast_names = fast_names,
+		.kind = kind,
+		.serial = serial,
+		.error = error,
+	};
 
-	if (lua_cpcall(L, open_inside, &opening) == 0)
-		return opening.result;
-	message = lua_tostring(L, -1);
-	error_set(error, PROFILE_ERRMEM, ENOMEM, "the VM could not be read: %s",
-	          message ? message : "out of memory");
-	lua_pop(L, 1);
-	return -1;
+	return open_protected(&opening, L);
+}
+
+int vm_guard_check(lua_State *L, struct error *error)
+{
+	struct vm vm;
+	struct opening opening = {.vm = &vm, .error = error};
+
+	return open_protected(&opening, L);
 }
 
 static int drop_inside(lua_State *L)

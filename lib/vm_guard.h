@@ -26,11 +26,14 @@ struct vm_guard_kind {
 };
 
 /* Opens the VM of L, reads the names of its library functions and puts a guard
- * into it, in place of an older one. fast_names and kind may be NULL: not read,
- * no guard. 0, or -1 with the reason in *error. */
+ * into it, in place of an older one; kind may be NULL: no guard. 0, or -1 with
+ * the reason in *error. */
 int vm_guard_open(struct vm *vm, lua_State *L, struct fast_names *fast_names,
                   const struct vm_guard_kind *kind, uint64_t serial,
                   struct error *error);
+
+/* Could the VM of L be opened? 0, or -1 with the reason in *error. */
+int vm_guard_check(lua_State *L, struct error *error);
 
 /* Takes the guard away, if there is one. Where memory ends it stays, so its kind
  * must expect serials of profiles that are gone. */
