@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: MIT
+# Programs that measure; make bench builds them. Figures depend on what else the
+# machine does, so no check runs them.
+bench_programs = bench/delivery bench/handler_cost
+EXTRA_PROGRAMS += $(bench_programs)
+CLEANFILES += $(bench_programs)
+bench_delivery_LDADD = lib/libclock.la lib/libbase.la
+bench_handler_cost_LDADD = lib/libsampler.la lib/libwalk.la lib/libvm.la \
+	lib/libclock.la lib/libstream.la lib/libhost.la \
+	perfmap/libperfmap.la lib/libbase.la $(LUAJIT_LIBS) $(LIBELF_LIBS)
