@@ -22,6 +22,9 @@
 #define WARM_UP_SAMPLES      64
 #define FIRST_HANDLER_NS_MAX 20000
 
+/* How old the news may be that our fault handler is still in place. */
+#define FAULTS_LOOK_NS UINT64_C(50000000)
+
 /* The documented contract of custom backtracers: frames up to this number are
  * taken for the profiler's own. */
 #define BACKTRACER_SKIPPED_FRAMES 6
@@ -284,7 +287,7 @@ static bool push_sample(struct sampler *sampler, const struct walk_facts *facts,
 	*sample = (struct sample){
 		.record = {(uint32_t)(sizeof(*sample) + frame_bytes),
 	                   RING_SAMPLE},
-		.time_ns = now_ns(),
+		.time_ns = sampler->sample_ns,
 		.coroutine = facts->thread,
 		.thread_id = sampler->thread_id,
 		.vm_number = facts->vm ? facts->vm->number : 0,
@@ -366,22 +369,36 @@ static void average_time(struct sampler *sampler, uint64_t time_ns)
 	                      memory_order_relaxed);
 }
 
+/*
+ * To look costs two system calls, a third of a warm sample, so a good answer holds
+ * for FAULTS_LOOK_NS. A host that puts its own handler over ours is noticed that
+ * much later: until then a load that faults would reach its handler. Loads hardly
+ * ever do: none did in 100,000 samples of tests/programs.
+ */
+static bool faults_are_caught(struct sampler *sampler)
+{
+	if (sampler->faults_caught_ns != 0 &&
+	    sampler->sample_ns - sampler->faults_caught_ns < FAULTS_LOOK_NS)
+		return true;
+	sampler->faults_caught_ns =
+		load_faults_caught() ? sampler->sample_ns : 0;
+	return sampler->faults_caught_ns != 0;
+}
+
 static void handle_own(struct sampler *sampler, const ucontext_t *context)
 {
-	uint64_t start_ns;
-
 	/* sigismember() is safe, but a call; the mask's first word has it. */
 	if (context->uc_sigmask.__val[0] & (1ul << (SIGSEGV - 1))) {
 		count(&sampler->lost[LOST_FAULTS_BLOCKED]);
 		return;
 	}
-	if (!load_faults_caught()) {
+	sampler->sample_ns = now_ns();
+	if (!faults_are_caught(sampler)) {
 		count(&sampler->lost[LOST_FAULTS_REPLACED]);
 		return;
 	}
-	start_ns = now_ns();
 	take_sample(sampler, context);
-	average_time(sampler, now_ns() - start_ns);
+	average_time(sampler, now_ns() - sampler->sample_ns);
 }
 
 static void offer_signal(struct sampler *sampler, const siginfo_t *info,

@@ -50,6 +50,8 @@ struct sampler {
 	struct lua_symbols *symbols; /* NULL in mode D */
 	struct walk walk;
 	struct frame_list list;
+	uint64_t sample_ns;          /* CLOCK_MONOTONIC, when it began */
+	uint64_t faults_caught_ns;   /* last seen to be so, 0: not so */
 	uint32_t warm_up_count;      /* samples whose time did not count */
 	uint32_t markers_seen;       /* by this sample: a bit for each marker */
 	bool ring_full;              /* this sample lacked room for a symbol */
