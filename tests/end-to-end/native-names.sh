@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Names of native code: what a stripped library keeps in a debug file, inlined
 # functions and lines, C++ names, a file that was replaced or is below another
-# root, and the VM's own code, which has no symbols.
+# root; MiniDebugInfo, and names of Rust.
 set -eu
 
 : "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
@@ -10,7 +10,7 @@ if [ "${SANITIZERS:-no}" = yes ]; then
 	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
 	exit 77
 fi
-for tool in c++ objcopy strip; do
+for tool in c++ objcopy strip xz; do
 	command -v $tool >/dev/null || {
 		echo "SKIP: $tool is not installed"
 		exit 77
@@ -27,9 +27,10 @@ fail()
 }
 
 # parse OPTION...: stacks of the dump, and what the parser says.
+dump=native.bin
 parse()
 {
-	"$top_builddir/tools/luajit-parse-sysprof" "$@" native.bin \
+	"$top_builddir/tools/luajit-parse-sysprof" "$@" "$dump" \
 		>stacks 2>notices || { cat notices; fail "parser"; }
 }
 
@@ -138,3 +139,49 @@ cp native.kept "root$work/native.so"
 cp native.debug "root$work/native.debug"
 parse --sysroot="$work/root"
 expect "$entry;work::Engine::turn;hidden_loop " 300
+
+# MiniDebugInfo, as Fedora has it: the symbols of a stripped library, compressed
+# in a section of its own. They are names of Rust, of both manglings.
+cat >mini.cc <<'CC'
+#include <stdint.h>
+
+#define HIDDEN static __attribute__((noinline)) uint64_t
+
+HIDDEN legacy(uint64_t) __asm__("_ZN4rust6legacy17h0123456789abcdefE");
+HIDDEN newer(uint64_t) __asm__("_RNvCskwGfYPst2Cb_4rust5newer");
+
+HIDDEN newer(uint64_t count)
+{
+	volatile uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < count; i++)
+		sum = sum ^ (sum << 5) ^ i;
+	return sum;
+}
+
+HIDDEN legacy(uint64_t count)
+{
+	return newer(count) + 1;
+}
+
+extern "C" uint64_t mini_entry(uint64_t count)
+{
+	return legacy(count) + 1;
+}
+CC
+c++ -O2 -shared -fPIC -Wl,--build-id -o mini.so mini.cc
+objcopy --only-keep-debug mini.so mini.debug
+strip mini.so
+sed -e 's/native_entry/mini_entry/' -e 's/native/mini/g' native.lua >mini.lua
+dump=mini.bin
+"$LUAJIT" mini.lua
+parse
+expect 'mini_entry;mini 0x[0-9a-f]*;mini 0x[0-9a-f]* ' 300
+
+# Added last, so that nothing but this section can have named them.
+objcopy -S --keep-symbol=_ZN4rust6legacy17h0123456789abcdefE \
+	--keep-symbol=_RNvCskwGfYPst2Cb_4rust5newer mini.debug mini.data
+xz mini.data
+objcopy --add-section .gnu_debugdata=mini.data.xz mini.so
+parse
+expect 'mini_entry;rust::legacy;rust::newer ' 300
