@@ -8,22 +8,23 @@
 #include <config.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "allocation.h"
+#include "dump_stream.h"
 #include "lmisclib.h"
+#include "own_thread.h"
 #include "host/unwind_table.h"
 #include "stream/call_tree.h"
 #include "stream/memprof_write.h"
 #include "symbol_writer.h"
 
-#define BUFFER_BYTES      (256u << 10)
-#define FLUSH_INTERVAL_NS UINT64_C(500000000)
-#define WAIT_NS           UINT64_C(100000000)
+#define BUFFER_BYTES (256u << 10)
+#define WAIT_NS      UINT64_C(100000000)
+
+_Static_assert(MEMPROF_LOST_COUNT <= DUMP_STREAM_REASONS_MAX,
+               "the stream counts all reasons");
 
 struct alloc_writer {
 	struct alloc_writer_options options;
@@ -36,33 +37,19 @@ struct alloc_writer {
 	bool stopping;
 
 	/* The thread's own. */
-	bool stream_failed;
-	struct sysprof_encoder encoder;
+	struct dump_stream stream;
 	struct call_tree tree;
 	struct symbol_writer *symbols;
 	uint32_t leaf_node; /* of the next event, if has_stack */
 	bool has_stack;
-	uint64_t lost[MEMPROF_LOST_COUNT]; /* as last written */
-	uint64_t flushed_ns;
 	uint8_t buffer[BUFFER_BYTES];
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* Once the stream has failed nothing more is recorded. */
 static void flush(struct alloc_writer *writer)
 {
-	writer->flushed_ns = clock_ns(CLOCK_MONOTONIC);
-	if (writer->stream_failed || sysprof_encoder_flush(&writer->encoder))
-		return;
-	writer->stream_failed = true;
-	alloc_recorder_disable(writer->options.recorder);
+	if (!dump_stream_flush(&writer->stream))
+		alloc_recorder_disable(writer->options.recorder);
 }
 
 /* ---- records ----------------------------------------------------------------- */
@@ -72,7 +59,7 @@ static void write_stack(struct alloc_writer *writer,
 {
 	uint32_t node = 0;
 
-	if (!call_tree_make_room(&writer->tree, &writer->encoder,
+	if (!call_tree_make_room(&writer->tree, &writer->stream.encoder,
 	                         stack->frame_count))
 		return;
 	for (size_t i = stack->frame_count; i-- > 0;) {
@@ -86,8 +73,8 @@ static void write_stack(struct alloc_writer *writer,
 
 		if (frame->kind == FRAME_C)
 			symbol_writer_native(writer->symbols, frame->value);
-		node = sysprof_write_frame(&writer->encoder, &writer->tree,
-		                           node, &entry);
+		node = sysprof_write_frame(&writer->stream.encoder,
+		                           &writer->tree, node, &entry);
 	}
 	writer->leaf_node = node;
 	writer->has_stack = true;
@@ -115,12 +102,12 @@ static void write_event(struct alloc_writer *writer,
 	if (fields.source == MEMPROF_C)
 		symbol_writer_native(writer->symbols, fields.source_value);
 	if (writer->has_stack || allocation->flags)
-		memprof_write_event_facts(&writer->encoder,
+		memprof_write_event_facts(&writer->stream.encoder,
 		                          writer->has_stack ? writer->leaf_node
 		                                            : 0,
 		                          allocation->flags);
 	writer->has_stack = false;
-	memprof_write_event(&writer->encoder, &fields);
+	memprof_write_event(&writer->stream.encoder, &fields);
 }
 
 static void write_context(struct alloc_writer *writer,
@@ -132,7 +119,7 @@ static void write_context(struct alloc_writer *writer,
 		.trace_number = record->trace_number,
 	};
 
-	memprof_write_context(&writer->encoder, &context);
+	memprof_write_context(&writer->stream.encoder, &context);
 }
 
 static void write_record(struct alloc_writer *writer,
@@ -167,13 +154,10 @@ static void drain_ring(struct alloc_writer *writer)
 	const struct ring_record *record;
 
 	while ((record = ring_peek(ring)) != NULL) {
-		if (!writer->stream_failed)
+		if (!writer->stream.failed)
 			write_record(writer, record);
 		ring_release(ring);
 	}
-	if (!writer->stream_failed &&
-	    !sysprof_encoder_is_open(&writer->encoder))
-		flush(writer);
 }
 
 /* ---- the stream from head to end --------------------------------------------- */
@@ -202,37 +186,26 @@ static void write_head(struct alloc_writer *writer)
 
 	refresh_tables(writer);
 	dump_file_empty(options->file);
-	memprof_encoder_open(&writer->encoder, writer->buffer, BUFFER_BYTES,
-	                     dump_file_write, options->file);
-	sysprof_write_prologue(&writer->encoder);
-	memprof_write_session(&writer->encoder, &facts);
+	memprof_encoder_open(&writer->stream.encoder, writer->buffer,
+	                     BUFFER_BYTES, dump_file_write, options->file);
+	sysprof_write_prologue(&writer->stream.encoder);
+	memprof_write_session(&writer->stream.encoder, &facts);
 	symbol_writer_fast(writer->symbols, &writer->fast_names);
 	flush(writer);
-}
-
-static void write_lost(struct alloc_writer *writer,
-                       const struct alloc_counters *counters)
-{
-	for (int reason = 1; reason < MEMPROF_LOST_COUNT; reason++) {
-		if (counters->lost[reason] == writer->lost[reason])
-			continue;
-		writer->lost[reason] = counters->lost[reason];
-		sysprof_write_lost(&writer->encoder, (enum lost_reason)reason,
-		                   counters->lost[reason]);
-	}
 }
 
 static void flush_if_due(struct alloc_writer *writer)
 {
 	struct alloc_counters counters;
 
-	if (clock_ns(CLOCK_MONOTONIC) - writer->flushed_ns < FLUSH_INTERVAL_NS)
+	if (!dump_stream_flush_is_due(&writer->stream))
 		return;
 	refresh_tables(writer);
-	if (!writer->stream_failed) {
+	if (!writer->stream.failed) {
 		alloc_recorder_read_counters(writer->options.recorder,
 		                             &counters);
-		write_lost(writer, &counters);
+		dump_stream_write_lost(&writer->stream, counters.lost,
+		                       MEMPROF_LOST_COUNT);
 	}
 	flush(writer);
 }
@@ -240,18 +213,18 @@ static void flush_if_due(struct alloc_writer *writer)
 static void write_tail(struct alloc_writer *writer)
 {
 	struct alloc_counters counters;
-	uint64_t lost = 0;
+	uint64_t lost;
 
 	drain_ring(writer);
-	if (writer->stream_failed)
+	if (writer->stream.failed)
 		return;
 	alloc_recorder_read_counters(writer->options.recorder, &counters);
-	for (int reason = 1; reason < MEMPROF_LOST_COUNT; reason++)
-		lost += counters.lost[reason];
-	write_lost(writer, &counters);
-	memprof_write_session_end(&writer->encoder, clock_ns(CLOCK_MONOTONIC),
-	                          counters.events, lost);
-	sysprof_write_end(&writer->encoder);
+	lost = dump_stream_write_lost(&writer->stream, counters.lost,
+	                              MEMPROF_LOST_COUNT);
+	memprof_write_session_end(&writer->stream.encoder,
+	                          clock_ns(CLOCK_MONOTONIC), counters.events,
+	                          lost);
+	sysprof_write_end(&writer->stream.encoder);
 	flush(writer);
 }
 
@@ -288,17 +261,9 @@ static void *run_writer(void *argument)
 
 static int start_thread(struct alloc_writer *writer, struct error *error)
 {
-	sigset_t all, before;
-	int code;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	code = pthread_create(&writer->thread, NULL, run_writer, writer);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (code != 0)
-		return error_set(error, PROFILE_ERRMEM, code,
-		                 "no thread for the profile's writer: %s",
-		                 strerror(code));
+	if (own_thread_start(&writer->thread, run_writer, writer,
+	                     "the profile's writer", error) < 0)
+		return -1;
 	pthread_mutex_lock(&writer->lock);
 	while (!writer->started)
 		pthread_cond_wait(&writer->changed, &writer->lock);
@@ -319,7 +284,7 @@ static void free_writer(struct alloc_writer *writer)
 
 static int open_parts(struct alloc_writer *writer, struct error *error)
 {
-	writer->symbols = symbol_writer_open(&writer->encoder, error);
+	writer->symbols = symbol_writer_open(&writer->stream.encoder, error);
 	if (!writer->symbols)
 		return -1;
 	if (writer->options.stacks &&

@@ -7,7 +7,8 @@ include_HEADERS += lib/lmisclib.h
 noinst_LTLIBRARIES += lib/libbase.la
 lib_libbase_la_SOURCES = lib/error.c lib/error.h \
 	lib/dump_file.c lib/dump_file.h \
-	lib/load_faults.c lib/load_faults.h lib/load_sig.c lib/load_sig.h
+	lib/load_faults.c lib/load_faults.h lib/load_sig.c lib/load_sig.h \
+	lib/own_thread.c lib/own_thread.h
 
 # The native stack.
 noinst_LTLIBRARIES += lib/libhost.la
@@ -69,7 +70,8 @@ lib_libsampler_la_SOURCES = lib/labels.c lib/labels_sig.c lib/labels_sig.h \
 	lib/sampler.c lib/sampler_sig.c \
 	lib/sampler_sig.h lib/sampler_state.h \
 	lib/lua_symbols.c lib/lua_symbols_sig.c lib/lua_symbols_sig.h
-lib_libwriter_la_SOURCES = lib/perf_names.c lib/perf_names.h \
+lib_libwriter_la_SOURCES = lib/dump_stream.c lib/dump_stream.h \
+	lib/perf_names.c lib/perf_names.h \
 	lib/sample_writer.c lib/sample_writer.h \
 	lib/object_writer.c lib/object_writer.h \
 	lib/writer.c lib/writer.h \

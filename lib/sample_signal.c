@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "lmisclib.h"
+#include "own_thread.h"
 #include "sampler_sig.h"
 
 /* There is one action for the signal in a process. */
@@ -92,17 +93,6 @@ int sample_signal_check(struct error *error)
 	return 0;
 }
 
-/* Other signals wait until a sample is taken: a handler that jumps out of ours
- * would leave the sampler half-way. Faults cannot wait. */
-static void set_handler_mask(sigset_t *mask)
-{
-	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
-
-	sigfillset(mask);
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		sigdelset(mask, faults[i]);
-}
-
 static int set_handler(struct error *error)
 {
 	struct sigaction action = {
@@ -110,7 +100,9 @@ static int set_handler(struct error *error)
 		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK,
 	};
 
-	set_handler_mask(&action.sa_mask);
+	/* Other signals wait until a sample is taken: a handler that jumps out
+	 * of ours would leave the sampler half-way. */
+	own_thread_fill_mask(&action.sa_mask);
 	if (sigaction(sample_clock_signal(), &action,
 	              &action_of_process.previous) < 0)
 		return error_set(error, PROFILE_ERRIO, errno,

@@ -13,17 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dump_file.h"
+#include "dump_stream.h"
 #include "object_writer.h"
+#include "own_thread.h"
 #include "sample_writer.h"
 #include "host/unwind_table.h"
 #include "stream/sysprof_write.h"
 
 #define FILE_BUFFER_BYTES   (256u << 10)
-#define FLUSH_INTERVAL_NS   UINT64_C(500000000)
 #define FLUSH_WAIT_NS       UINT64_C(200000000)
 #define SLEEP_NS_MIN        UINT64_C(1000000)
 #define SLEEP_NS_MAX        UINT64_C(100000000)
@@ -36,6 +36,9 @@
 #define LOOK_INTERVAL_NS_MIN UINT64_C(100000000)
 #define LOOK_INTERVAL_NS_MAX UINT64_C(1000000000)
 #define LOOK_COST_FACTOR     50
+
+_Static_assert(LOST_COUNT <= DUMP_STREAM_REASONS_MAX,
+               "the stream counts all reasons");
 
 enum writer_state {
 	WRITER_STARTING,
@@ -57,26 +60,15 @@ struct writer {
 	bool flush_wanted; /* guarded by lock */
 
 	/* The thread's own, until it has ended. */
-	bool stream_failed;
+	struct dump_stream stream;
 	int callback_errno;
-	struct sysprof_encoder encoder;
 	struct sample_writer *samples;
 	struct object_writer objects;
-	uint64_t lost[LOST_COUNT]; /* as last written */
-	uint64_t flushed_ns;
 	uint64_t refreshed_ns; /* the sources, last */
 	bool rule_missing;     /* since the last look at the loaded objects */
 	uint64_t looked_ns;    /* at the loaded objects, last; 0: never */
 	uint64_t look_cost_ns; /* of that look */
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- where samples come from ---------------------------------------------- */
 
@@ -120,7 +112,7 @@ static void tell_intervals(struct writer *writer)
 		return;
 	while ((thread_id = sources->next_change(sources->context,
 	                                         &interval_ns)) != 0)
-		sysprof_write_interval(&writer->encoder, thread_id,
+		sysprof_write_interval(&writer->stream.encoder, thread_id,
 		                       interval_ns);
 }
 
@@ -156,13 +148,10 @@ static size_t write_to_callback(const void **data, size_t bytes, void *context)
  * behind. Once the stream has failed nothing more is sampled. */
 static void flush_all(struct writer *writer)
 {
-	writer->flushed_ns = clock_ns(CLOCK_MONOTONIC);
 	if (writer->options.names)
 		perf_names_flush(writer->options.names);
-	if (writer->stream_failed || sysprof_encoder_flush(&writer->encoder))
-		return;
-	writer->stream_failed = true;
-	disable_sources(writer);
+	if (!dump_stream_flush(&writer->stream))
+		disable_sources(writer);
 }
 
 /* ---- samples ------------------------------------------------------------- */
@@ -175,7 +164,7 @@ static size_t drain_ring(struct writer *writer, struct ring *ring)
 	size_t bytes = 0;
 
 	while ((record = ring_peek(ring)) != NULL) {
-		if (!writer->stream_failed)
+		if (!writer->stream.failed)
 			sample_writer_record(writer->samples, record);
 		bytes += record->bytes;
 		ring_release(ring);
@@ -227,8 +216,8 @@ static void look_at_objects(struct writer *writer)
 		return;
 	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	unwind_tables_refresh(0, UNWIND_NO_BUDGET, NULL);
-	if (!writer->stream_failed)
-		object_writer_update(&writer->objects, &writer->encoder);
+	if (!writer->stream.failed)
+		object_writer_update(&writer->objects, &writer->stream.encoder);
 	writer->look_cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	writer->looked_ns = now_ns;
 	writer->rule_missing = false;
@@ -251,45 +240,31 @@ static void write_head(struct writer *writer)
 
 	if (writer->has_file) {
 		dump_file_empty(&writer->file);
-		sysprof_encoder_open(&writer->encoder, writer->buffer,
+		sysprof_encoder_open(&writer->stream.encoder, writer->buffer,
 		                     FILE_BUFFER_BYTES, dump_file_write,
 		                     &writer->file);
 	} else {
-		sysprof_encoder_open(&writer->encoder, writer->buffer,
+		sysprof_encoder_open(&writer->stream.encoder, writer->buffer,
 		                     writer->options.buffer_bytes,
 		                     write_to_callback, writer);
 	}
-	sysprof_write_prologue(&writer->encoder);
-	sysprof_write_session(&writer->encoder, &facts);
+	sysprof_write_prologue(&writer->stream.encoder);
+	sysprof_write_session(&writer->stream.encoder, &facts);
 	sample_writer_head(writer->samples, &writer->fast_names);
-	object_writer_update(&writer->objects, &writer->encoder);
+	object_writer_update(&writer->objects, &writer->stream.encoder);
 	flush_all(writer);
-}
-
-static void write_lost(struct writer *writer,
-                       const struct sampler_counters *counters)
-{
-	for (int reason = 1; reason < LOST_COUNT; reason++) {
-		if (counters->lost[reason] == writer->lost[reason])
-			continue;
-		writer->lost[reason] = counters->lost[reason];
-		sysprof_write_lost(&writer->encoder, (enum lost_reason)reason,
-		                   counters->lost[reason]);
-	}
 }
 
 static void flush_if_due(struct writer *writer)
 {
 	struct sampler_counters counters;
 
-	if (!writer->stream_failed &&
-	    !sysprof_encoder_is_open(&writer->encoder))
-		flush_all(writer);
-	if (clock_ns(CLOCK_MONOTONIC) - writer->flushed_ns < FLUSH_INTERVAL_NS)
+	if (!dump_stream_flush_is_due(&writer->stream))
 		return;
-	if (!writer->stream_failed) {
+	if (!writer->stream.failed) {
 		read_counters(writer, &counters);
-		write_lost(writer, &counters);
+		dump_stream_write_lost(&writer->stream, counters.lost,
+		                       LOST_COUNT);
 	}
 	flush_all(writer);
 }
@@ -297,18 +272,17 @@ static void flush_if_due(struct writer *writer)
 static void write_tail(struct writer *writer)
 {
 	struct sampler_counters counters;
-	uint64_t lost = 0;
+	uint64_t lost;
 
 	drain_rings(writer);
 	read_counters(writer, &counters);
-	for (int reason = 1; reason < LOST_COUNT; reason++)
-		lost += counters.lost[reason];
-	if (!writer->stream_failed) {
-		write_lost(writer, &counters);
-		sysprof_write_session_end(&writer->encoder,
+	if (!writer->stream.failed) {
+		lost = dump_stream_write_lost(&writer->stream, counters.lost,
+		                              LOST_COUNT);
+		sysprof_write_session_end(&writer->stream.encoder,
 		                          clock_ns(CLOCK_MONOTONIC),
 		                          counters.samples, lost);
-		sysprof_write_end(&writer->encoder);
+		sysprof_write_end(&writer->stream.encoder);
 	}
 	flush_all(writer);
 }
@@ -392,30 +366,11 @@ static void *run_writer(void *argument)
 	return NULL;
 }
 
-/* Faults stay open: the host's crash handler shall see those of a callback. */
-static void block_signals(sigset_t *before)
-{
-	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
-	sigset_t all;
-
-	sigfillset(&all);
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		sigdelset(&all, faults[i]);
-	pthread_sigmask(SIG_BLOCK, &all, before);
-}
-
 static int start_thread(struct writer *writer, struct error *error)
 {
-	sigset_t before;
-	int code;
-
-	block_signals(&before);
-	code = pthread_create(&writer->thread, NULL, run_writer, writer);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (code != 0)
-		return error_set(error, PROFILE_ERRMEM, code,
-		                 "no thread for the profile's writer: %s",
-		                 strerror(code));
+	if (own_thread_start(&writer->thread, run_writer, writer,
+	                     "the profile's writer", error) < 0)
+		return -1;
 	pthread_mutex_lock(&writer->lock);
 	while (writer->state == WRITER_STARTING)
 		pthread_cond_wait(&writer->changed, &writer->lock);
@@ -430,7 +385,7 @@ static int set_callback_error(const struct writer *writer, struct error *error)
 {
 	int code = writer->callback_errno;
 
-	if (writer->encoder.out.ended)
+	if (writer->stream.encoder.out.ended)
 		return error_set(error, PROFILE_ERRIO, code,
 		                 "the writer callback ended the stream: %s",
 		                 strerror(code));
@@ -454,7 +409,7 @@ static int open_file(struct writer *writer, struct error *error)
 static int open_parts(struct writer *writer, struct error *error)
 {
 	struct sample_writer_options options = {
-		.encoder = &writer->encoder,
+		.encoder = &writer->stream.encoder,
 		.host_frames = writer->options.mode == LUAM_SYSPROF_CALLGRAPH,
 		.names = writer->options.names,
 		.fast_address = writer->options.fast_address,
@@ -515,7 +470,7 @@ struct writer *writer_open(const struct writer_options *options,
 		free_writer(writer);
 		return NULL;
 	}
-	if (writer->stream_failed) {
+	if (writer->stream.failed) {
 		writer_close(writer, error);
 		return NULL;
 	}
@@ -530,7 +485,7 @@ int writer_close(struct writer *writer, struct error *error)
 	pthread_join(writer->thread, NULL);
 	if (writer->has_file)
 		result = dump_file_close(&writer->file, error);
-	else if (writer->stream_failed)
+	else if (writer->stream.failed)
 		result = set_callback_error(writer, error);
 	free_writer(writer);
 	return result;
