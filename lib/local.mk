@@ -78,7 +78,9 @@ lib_libwriter_la_SOURCES = lib/dump_stream.c lib/dump_stream.h \
 	lib/symbol_writer.c lib/symbol_writer.h
 lib_libsession_la_SOURCES = lib/environment.c lib/environment.h \
 	lib/sysprof_options.h lib/sample_signal.c lib/sample_signal.h \
-	lib/session.c lib/session.h lib/sysprof_api.c \
+	lib/session.c lib/session.h lib/session_parts.c \
+	lib/session_process.c lib/session_state.h lib/sysprof_api.c \
+	lib/perf_share.c lib/perf_share.h \
 	lib/traces.c lib/traces.h lib/vm_guard.c lib/vm_guard.h \
 	lib/label_module.c lib/label_module.h \
 	lib/misc_module.c lib/memprof_module.c lib/memprof_module.h \
