@@ -56,6 +56,13 @@ static void count(_Atomic uint64_t *counter)
 		memory_order_relaxed);
 }
 
+/* The frame that is lost may tell of others. */
+static void note_gap(struct frame_list *list, const struct frame *frame)
+{
+	if (frame->kind == FRAME_MARKER && frame->value == MARKER_TRUNCATED)
+		list->gap += frame->line;
+}
+
 static void append(struct frame_list *list, const struct frame *frame,
                    uint64_t address)
 {
@@ -66,9 +73,18 @@ static void append(struct frame_list *list, const struct frame *frame,
 		list->addresses[place] = address;
 		return;
 	}
-	place = (place - FRAMES_HEAD) % FRAMES_TAIL;
+	place -= FRAMES_HEAD;
+	if (place >= FRAMES_TAIL)
+		note_gap(list, &list->tail_frames[place % FRAMES_TAIL]);
+	place %= FRAMES_TAIL;
 	list->tail_frames[place] = *frame;
 	list->tail_addresses[place] = address;
+}
+
+static bool wants_native(const struct sampler *sampler)
+{
+	return sampler->options.mode == LUAM_SYSPROF_CALLGRAPH &&
+	       !sampler->options.backtracer;
 }
 
 static void show_native(void *context, uint64_t address)
@@ -76,8 +92,7 @@ static void show_native(void *context, uint64_t address)
 	struct sampler *sampler = context;
 	struct frame frame = {.kind = FRAME_HOST, .value = address};
 
-	if (sampler->options.mode == LUAM_SYSPROF_CALLGRAPH &&
-	    !sampler->options.backtracer)
+	if (wants_native(sampler))
 		append(&sampler->list, &frame, address);
 }
 
@@ -95,6 +110,9 @@ static void show_marker(void *context, enum frame_marker marker,
 	struct frame frame = {
 		.kind = FRAME_MARKER, .value = marker, .line = frame_count};
 
+	/* Native frames alone are left out so far. */
+	if (marker == MARKER_TRUNCATED && frame_count && !wants_native(sampler))
+		return;
 	sampler->markers_seen |= 1u << marker;
 	append(&sampler->list, &frame, marker_address(sampler, marker));
 }
@@ -225,7 +243,7 @@ static uint32_t finish_frames(struct sampler *sampler)
 	if (lost) {
 		list->frames[count] = (struct frame){.kind = FRAME_MARKER,
 		                                     .value = MARKER_TRUNCATED,
-		                                     .line = lost};
+		                                     .line = lost + list->gap};
 		list->addresses[count++] =
 			marker_address(sampler, MARKER_TRUNCATED);
 		sampler->markers_seen |= 1u << MARKER_TRUNCATED;
@@ -325,6 +343,7 @@ static void take_sample(struct sampler *sampler, const ucontext_t *context)
 	uint32_t frame_count;
 
 	list->count = 0;
+	list->gap = 0;
 	list->has_guest = false;
 	sampler->markers_seen = 0;
 	sampler->ring_full = false;

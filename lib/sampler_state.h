@@ -26,6 +26,8 @@ struct frame_list {
 	struct frame tail_frames[FRAMES_TAIL];
 	uint64_t tail_addresses[FRAMES_TAIL];
 	uint32_t count; /* frames offered */
+	uint32_t gap;   /* frames that the walk had no room for, if its marker
+	                 * for them is lost in turn */
 	bool has_guest;
 	struct guest_frame top; /* innermost guest frame, if has_guest */
 };

@@ -6,26 +6,25 @@
  */
 #include "walk_sig.h"
 
-static bool append_native(struct walk *walk, struct native_frame frame)
+/* The tail's places are used in turn: it has the outermost frames. */
+static void append_native(struct walk *walk, struct native_frame frame)
 {
-	if (walk->native_count == WALK_NATIVE_MAX)
-		return false;
-	walk->natives[walk->native_count++] = frame;
-	return true;
+	size_t place = walk->native_count++;
+
+	if (place < WALK_HEAD)
+		walk->head[place] = frame;
+	else
+		walk->tail[(place - WALK_HEAD) % WALK_TAIL] = frame;
 }
 
-static bool append_code(struct walk *walk, uint64_t address)
+static void append_code(struct walk *walk, uint64_t address)
 {
-	return append_native(walk, (struct native_frame){.kind = NATIVE_CODE,
-	                                                 .address = address});
+	append_native(walk, (struct native_frame){.kind = NATIVE_CODE,
+	                                          .address = address});
 }
 
 static void append_marker(struct walk *walk, enum frame_marker marker)
 {
-	/* The marker says that the walk is not whole: it replaces the last
-	 * frame rather than being left out itself. */
-	if (walk->native_count == WALK_NATIVE_MAX)
-		walk->native_count--;
 	append_native(walk, (struct native_frame){.kind = NATIVE_MARKER,
 	                                          .marker = (uint8_t)marker});
 }
@@ -35,9 +34,9 @@ static bool append_vm_frame(struct walk *walk, const struct vm_frame *vm_frame)
 	struct native_frame frame = {.kind = NATIVE_VM,
 	                             .index = (uint16_t)walk->vm_frame_count};
 
-	if (walk->vm_frame_count == WALK_VM_FRAMES_MAX ||
-	    !append_native(walk, frame))
+	if (walk->vm_frame_count == WALK_VM_FRAMES_MAX)
 		return false;
+	append_native(walk, frame);
 	walk->vm_frames[walk->vm_frame_count++] = *vm_frame;
 	return true;
 }
@@ -181,7 +180,7 @@ static void walk_native(struct walk *walk, struct vm_chain *chain,
 	};
 
 	while (step_native(&native))
-		if (walk->native_count == WALK_NATIVE_MAX ||
+		if (walk->native_count >= WALK_NATIVE_MAX ||
 		    walk->vm_frame_count == WALK_VM_FRAMES_MAX) {
 			append_marker(walk, MARKER_TRUNCATED);
 			return;
@@ -234,27 +233,49 @@ static void show_segment(struct walk *walk, size_t index)
 	                      0);
 }
 
+/* Lua frames up to those of a VM frame, exclusive: all but this one's are of VM
+ * frames that the tail had no place for. */
+static void show_segments(struct walk *walk, size_t end)
+{
+	while (walk->shown_vm_frames < end)
+		show_segment(walk, walk->shown_vm_frames++);
+}
+
+static void show_frame(struct walk *walk, const struct native_frame *frame)
+{
+	switch ((enum native_kind)frame->kind) {
+	case NATIVE_CODE:
+		show_pending(walk);
+		walk->pending_address = frame->address;
+		walk->has_pending = true;
+		break;
+	case NATIVE_VM:
+		show_segments(walk, frame->index + 1u);
+		break;
+	case NATIVE_MARKER:
+		show_pending(walk);
+		walk->visitor->marker(walk->context, frame->marker, 0);
+		break;
+	}
+}
+
 static void show_merged(struct walk *walk)
 {
-	const struct native_frame *frame = walk->natives;
-	const struct native_frame *end = frame + walk->native_count;
+	size_t count = walk->native_count, i;
 
-	for (walk->has_pending = false; frame < end; frame++) {
-		switch ((enum native_kind)frame->kind) {
-		case NATIVE_CODE:
-			show_pending(walk);
-			walk->pending_address = frame->address;
-			walk->has_pending = true;
-			break;
-		case NATIVE_VM:
-			show_segment(walk, frame->index);
-			break;
-		case NATIVE_MARKER:
-			show_pending(walk);
-			walk->visitor->marker(walk->context, frame->marker, 0);
-			break;
-		}
+	walk->has_pending = false;
+	walk->shown_vm_frames = 0;
+	for (i = 0; i < count && i < WALK_HEAD; i++)
+		show_frame(walk, &walk->head[i]);
+	if (count > WALK_HEAD + WALK_TAIL) {
+		show_pending(walk);
+		walk->visitor->marker(walk->context, MARKER_TRUNCATED,
+		                      (uint32_t)(count - i - WALK_TAIL));
+		i = count - WALK_TAIL;
 	}
+	for (; i < count; i++)
+		show_frame(walk, &walk->tail[(i - WALK_HEAD) % WALK_TAIL]);
+	show_segments(walk, walk->vm_frame_count);
 	show_pending(walk);
 }
 

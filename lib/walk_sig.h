@@ -14,10 +14,15 @@
 #include "vm/guest_sig.h"
 #include "vm/vm.h"
 
-/* Most native frames of one walk, VM frames included. */
-#define WALK_NATIVE_MAX 1024
-/* Most entries into the VM that one stack holds: callbacks in callbacks. */
-#define WALK_VM_FRAMES_MAX 128
+/* Native frames that are kept of a deep stack, VM frames included: the innermost
+ * and the outermost ones. */
+#define WALK_HEAD 768
+#define WALK_TAIL 256
+/* Behind so many frames a walk ends: the way back takes 1 ms then. */
+#define WALK_NATIVE_MAX 16384
+/* Most entries into the VM that one stack holds: callbacks in callbacks. With
+ * string.gsub() in each other 8 MiB of stack hold some 1,000. */
+#define WALK_VM_FRAMES_MAX 1024
 
 /* One step of the native walk. */
 struct native_frame {
@@ -39,11 +44,13 @@ struct walk {
 	/* These two survive from sample to sample. */
 	struct moved_stacks moved;
 	struct unwind_cache rules;
-	struct native_frame natives[WALK_NATIVE_MAX];
-	size_t native_count;
+	struct native_frame head[WALK_HEAD];
+	struct native_frame tail[WALK_TAIL]; /* a ring */
+	size_t native_count; /* of all frames, those in between included */
 	struct vm_frame vm_frames[WALK_VM_FRAMES_MAX];
 	size_t vm_frame_count;
 	struct guest_walk guest;
+	size_t shown_vm_frames;
 	/* A native frame that is not shown yet: it may be the body of a C
 	 * function that the guest stack names, too. */
 	uint64_t pending_address;

@@ -106,6 +106,10 @@ tests_truth_truth_host_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 dist_check_SCRIPTS += tests/end-to-end/native-names.sh
 TESTS += tests/end-to-end/native-names.sh
 
+dist_check_SCRIPTS += tests/end-to-end/deep-stacks.sh
+EXTRA_DIST += tests/end-to-end/deep-stacks.lua
+TESTS += tests/end-to-end/deep-stacks.sh
+
 # With the library of test_unwind_table.
 dist_check_SCRIPTS += tests/end-to-end/late-library.sh
 EXTRA_DIST += tests/end-to-end/late-library.lua

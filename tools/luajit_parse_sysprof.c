@@ -68,10 +68,15 @@ static void tell_marked(const struct profile *profile)
 {
 	uint64_t marked = profile_marked_count(profile);
 
-	if (marked > 0)
-		say("%llu samples have a stack that is not whole: names in "
-		    "square brackets say why",
-		    (unsigned long long)marked);
+	if (marked == 0)
+		return;
+	say("%llu samples have a stack that is not whole: names in square "
+	    "brackets say why",
+	    (unsigned long long)marked);
+	if (profile->left_out_max > 0)
+		say("the deepest stack lacks %llu frames where it is "
+		    "[truncated]",
+		    (unsigned long long)profile->left_out_max);
 }
 
 static void tell_session(const struct profile_session *session,

@@ -141,7 +141,7 @@ local report = misc.sysprof.report()
 assert(misc.sysprof.stop())
 print(("%d rounds, %d samples in the last profile, %d KiB more resident")
 	:format(rounds, report.samples, resident_kib() - warm_kib))
-for _, counters in ipairs { "markers", "lost" } do
+for _, counters in ipairs { "incomplete", "lost" } do
 	for name, count in pairs(report[counters] or {}) do
 		if count > 0 then print("  " .. name, count) end
 	end

@@ -276,6 +276,12 @@ static bool find_node(struct item *item, uint64_t number, const char *what,
 		(unsigned long long)number);
 }
 
+static void note_left_out(struct profile *profile, uint64_t count)
+{
+	if (count > profile->left_out_max)
+		profile->left_out_max = count;
+}
+
 static bool read_frame(struct item *item, uint8_t kind_and_flags,
                        uint32_t *frame, uint64_t *host_address)
 {
@@ -305,6 +311,8 @@ static bool read_frame(struct item *item, uint8_t kind_and_flags,
 		return true;
 	case FRAME_MARKER:
 		*frame = naming_marker(loader, value);
+		if (value == MARKER_TRUNCATED)
+			note_left_out(loader->profile, line);
 		return true;
 	}
 	return dump_reader_fail(&loader->reader, item->offset,

@@ -154,6 +154,8 @@ struct profile {
 	uint64_t by_state[STATE_COUNT];      /* their sum is sample_count */
 	uint64_t lost[PROFILE_LOST_REASONS]; /* by enum lost_reason */
 	struct profile_gaps gaps;
+	uint64_t left_out_max; /* most frames that one stack lacks, for it is
+	                        * too deep */
 
 	/* What tables show. */
 	double min_percent; /* rows of less are left out */

@@ -334,6 +334,7 @@ static void copy_facts(struct profile *to, const struct profile *from)
 	}
 	to->new_from = from->new_from;
 	to->gaps = from->gaps;
+	to->left_out_max = from->left_out_max;
 	to->min_percent = from->min_percent;
 	memcpy(to->lost, from->lost, sizeof(to->lost));
 }
