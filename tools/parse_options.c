@@ -519,6 +519,7 @@ static void settle(struct command *command)
 	                       selection->group_count > 0 || selection->label;
 	command->load.notice = tell_notice;
 	command->load.moments = (wants & OUTPUT_WANTS_MOMENTS) != 0;
+	command->load.native_addresses = (wants & OUTPUT_WANTS_ADDRESSES) != 0;
 	if ((wants & OUTPUT_WANTS_LINES) != 0 && selection->lines == LINES_NONE)
 		selection->lines = LINES_KEEP;
 	command->load.native_lines = selection->lines != LINES_NONE;

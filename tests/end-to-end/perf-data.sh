@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # A perf.data made of a dump: real perf shows the stacks of the dump, each as
 # often, with Lua lines; here, and where only the build ids lead to the objects.
+# Native code that a file has a symbol for is where that file was.
 # Needs no right to record.
 set -eu
 
@@ -35,18 +36,20 @@ fail()
 }
 
 # As the folded output: root first, each stack once. Deeper than perf shows
-# unless it is asked.
+# unless it is asked. A period of more than the interval stands for more samples.
 fold_script()
 {
-	"$PERF" --buildid-dir "$work/cache" script -i "$1" -F ip,sym \
+	"$PERF" --buildid-dir "$work/cache" script -i "$1" -F ip,sym,period \
 		--max-stack 4096 --no-demangle 2>>"$work/warnings" | awk '
 		function finish() {
-			if (stack != "") count[stack]++
+			if (stack != "") count[stack] += samples
 			stack = ""
 		}
 		/^$/ { finish(); next }
+		/^ *[0-9]+ *$/ { samples = $1 / 1000000; next }
 		/^[ \t]+[0-9a-f]+ / {
 			sub(/^[ \t]+[0-9a-f]+ /, "")
+			sub(/@@?[A-Z]+_[0-9.]+$/, "") # version of a symbol
 			stack = stack == "" ? $0 : $0 ";" stack
 		}
 		END {
@@ -104,6 +107,54 @@ for program in recursion callbacks coroutines strings deep; do
 done
 grep -q '\(;deep deep\.lua:1\)\{300\}' folded || fail "deep: not deep"
 
+# --- native code is where it was -----------------------------------------------
+
+# objects DATA: mapped files with their build ids.
+objects()
+{
+	"$PERF" script -i "$1" --show-mmap-events -F comm,pid,event,ip \
+		2>/dev/null | sed -n 's|.*MMAP2.*<\([0-9a-f]*\)>]: r-xp |\1 |p' |
+		sort -u
+}
+
+program=$(readlink -f "$(command -v "$LUAJIT")")
+objects perf.data >mapped
+grep -q "^$(readelf -n "$program" | sed -n 's/.*Build ID: //p') $program$" \
+	mapped || {
+	fail "luajit is not mapped with its build id:"
+	cat mapped
+}
+"$PERF" report -i perf.data --stdio -g none -s dso,sym 2>/dev/null >dsos
+grep -q "${program##*/} *\[\.\] lua_pcall" dsos ||
+	fail "lua_pcall is not in luajit"
+
+# A program that is gone: its names are those of the dump.
+cp "$program" gone
+mv dump deep.dump
+./gone run.lua deep.lua
+mv dump gone.dump
+mv gone root.gone
+"$parser" gone.dump 2>/dev/null | LC_ALL=C sort >gone.folded
+"$parser" --format=perf -o gone.data gone.dump 2>/dev/null
+fold_script gone.data >gone.perf
+same gone.folded gone.perf "a program that is gone"
+objects gone.data >mapped
+grep -q '/gone$' mapped && fail "mapped a file that is gone"
+# Another one in its place.
+cp "$(command -v cat)" gone
+"$parser" --format=perf -o gone.data gone.dump 2>/dev/null
+fold_script gone.data >gone.perf
+same gone.folded gone.perf "a program that was replaced"
+# The right one below another root.
+mkdir -p "root/$work"
+mv root.gone "root/$work/gone"
+"$parser" --sysroot=root gone.dump 2>/dev/null | LC_ALL=C sort >gone.folded
+"$parser" --sysroot=root --format=perf -o gone.data gone.dump 2>/dev/null
+fold_script gone.data >gone.perf
+same gone.folded gone.perf "a program below --sysroot"
+objects gone.data >mapped
+grep -q " $work/root$work/gone\$" mapped || fail "--sysroot is not mapped"
+
 # --- lines ---------------------------------------------------------------------
 
 "$PERF" report -i perf.data --stdio --no-children -g none -s srcline \
@@ -119,7 +170,7 @@ grep -q '+0\.00%.*deep deep\.lua:1' report.diff || fail "perf diff"
 
 # --- VM states -----------------------------------------------------------------
 
-"$parser" --format=perf-states -o states.data dump
+"$parser" --format=perf-states -o states.data deep.dump
 fold_script states.data | sed 's/;\[\([A-Z]*\)\] \([0-9]*\)$/ \2/' |
 	awk '{ n = $NF; sub(/ [0-9]*$/, ""); count[$0] += n }
 		END { for (s in count) print s, count[s] }' |
@@ -144,10 +195,10 @@ same folded moved.folded "elsewhere, by build id"
 
 # --- what is refused -----------------------------------------------------------
 
-"$parser" --format=perf dump >/dev/null 2>message && fail "took no -o"
+"$parser" --format=perf deep.dump >/dev/null 2>message && fail "took no -o"
 grep -q 'expected -o FILE' message || fail "no reason for that"
 mkdir taken.data.lua
-"$parser" --format=perf -o taken.data dump 2>message &&
+"$parser" --format=perf -o taken.data deep.dump 2>message &&
 	fail "succeeded without a companion"
 grep -q 'taken.data.*directory' message || fail "no reason for that"
 exit $status

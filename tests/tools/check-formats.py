@@ -94,7 +94,7 @@ def read_firefox(output):
         assert samples["time"] == sorted(samples["time"])
         for file in functions["fileName"]:
             assert file is None or strings[file] != ""
-        for stack in samples["stack"]:
+        for stack, weight in zip(samples["stack"], samples["weight"]):
             names = []
             while stack is not None:
                 function = frames["func"][stacks["frame"][stack]]
@@ -102,7 +102,7 @@ def read_firefox(output):
                 prefix = stacks["prefix"][stack]
                 assert prefix is None or prefix < stack
                 stack = prefix
-            pairs.append((names[::-1], 1))
+            pairs.append((names[::-1], weight))
     return stacks_of(pairs)
 
 

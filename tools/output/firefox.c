@@ -260,7 +260,10 @@ static void write_samples(const struct firefox *firefox, size_t first,
 		fprintf(file, "%s%.6f", i > first ? "," : "",
 		        milliseconds(firefox->profile, i - first,
 		                     moments[i].time_ns));
-	fputs("],\n\"weight\":null,\"weightType\":\"samples\"}", file);
+	fputs("],\n\"weight\":[", file);
+	for (size_t i = first; i < end; i++)
+		fprintf(file, "%s%u", i > first ? "," : "", moments[i].samples);
+	fputs("],\"weightType\":\"samples\"}", file);
 }
 
 static void write_thread(const struct firefox *firefox, size_t first,

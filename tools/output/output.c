@@ -33,10 +33,12 @@ const struct output_format output_formats[] = {
 	{"json", "everything, for scripts", output_json,
          OUTPUT_CAN_COMPARE | OUTPUT_WANTS_LABELS, NULL},
 	{"perf", "a perf.data for perf report (needs -o)", NULL,
-         OUTPUT_WANTS_LINES | OUTPUT_WANTS_LABELS | OUTPUT_WANTS_MOMENTS,
+         OUTPUT_WANTS_LINES | OUTPUT_WANTS_LABELS | OUTPUT_WANTS_MOMENTS |
+                 OUTPUT_WANTS_ADDRESSES,
          output_perf},
 	{"perf-states", "the same, with the VM state as innermost frame", NULL,
-         OUTPUT_WANTS_LINES | OUTPUT_WANTS_LABELS | OUTPUT_WANTS_MOMENTS,
+         OUTPUT_WANTS_LINES | OUTPUT_WANTS_LABELS | OUTPUT_WANTS_MOMENTS |
+                 OUTPUT_WANTS_ADDRESSES,
          output_perf_states},
 	{"compat", "as the parser of Tarantool's LuaJIT", output_compat, 0,
          NULL},

@@ -12,11 +12,12 @@
 
 /* What a format can, and what it needs of the profile. */
 enum output_wants {
-	OUTPUT_CAN_COMPARE = 1,    /* shows old and new samples */
-	OUTPUT_HAS_ROWS = 2,       /* leaves small rows out by itself */
-	OUTPUT_WANTS_LINES = 4,    /* frames by line, names without it */
-	OUTPUT_WANTS_LABELS = 8,   /* tags with thread, VM and coroutine */
-	OUTPUT_WANTS_MOMENTS = 16, /* samples in time */
+	OUTPUT_CAN_COMPARE = 1,      /* shows old and new samples */
+	OUTPUT_HAS_ROWS = 2,         /* leaves small rows out by itself */
+	OUTPUT_WANTS_LINES = 4,      /* frames by line, names without it */
+	OUTPUT_WANTS_LABELS = 8,     /* tags with thread, VM and coroutine */
+	OUTPUT_WANTS_MOMENTS = 16,   /* samples in time */
+	OUTPUT_WANTS_ADDRESSES = 32, /* native frames where they are */
 };
 
 struct output_format {

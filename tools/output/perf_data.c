@@ -118,7 +118,8 @@ static size_t make_chain(struct writer *writer, uint32_t node,
 }
 
 static void write_sample(struct writer *writer, const struct who *who,
-                         uint32_t node, const struct profile_tag *tag)
+                         uint32_t node, const struct profile_tag *tag,
+                         uint32_t samples)
 {
 	uint64_t interval_ns = writer->profile->session.interval_ns;
 	size_t count = make_chain(writer, node, (enum sample_state)tag->state);
@@ -127,8 +128,9 @@ static void write_sample(struct writer *writer, const struct who *who,
 	                  PERF_RECORD_MISC_USER);
 	perf_record_put_u64(&writer->record, writer->chain[0]);
 	put_who(writer, who);
-	perf_record_put_u64(&writer->record,
-	                    interval_ns > 0 ? interval_ns : INTERVAL_UNKNOWN);
+	perf_record_put_u64(
+		&writer->record,
+		samples * (interval_ns > 0 ? interval_ns : INTERVAL_UNKNOWN));
 	perf_record_put_u64(&writer->record, count + 1);
 	perf_record_put_u64(&writer->record, (uint64_t)PERF_CONTEXT_USER);
 	perf_record_put(&writer->record, writer->chain,
@@ -136,12 +138,18 @@ static void write_sample(struct writer *writer, const struct who *who,
 	end_record(writer);
 }
 
+static uint32_t pid_of(const struct profile *profile, uint32_t dump)
+{
+	uint64_t pid = profile->dumps[dump].pid;
+
+	return pid > 0 ? (uint32_t)pid : 1;
+}
+
 static struct who who_is(const struct profile *profile,
                          const struct profile_tag *tag, uint64_t time_ns)
 {
-	uint64_t pid = profile->dumps[tag->dump].pid;
 	struct who who = {
-		.pid = pid > 0 ? (uint32_t)pid : 1,
+		.pid = pid_of(profile, tag->dump),
 		.thread_id = (uint32_t)tag->thread_id,
 		.time_ns = time_ns,
 	};
@@ -165,7 +173,7 @@ static void write_samples(struct writer *writer)
 
 		for (uint64_t j = 0; j < count->samples; j++) {
 			who = who_is(profile, tag, ++time_ns);
-			write_sample(writer, &who, count->node, tag);
+			write_sample(writer, &who, count->node, tag, 1);
 		}
 	}
 	for (size_t i = 0; i < profile->moment_count; i++) {
@@ -173,8 +181,37 @@ static void write_samples(struct writer *writer)
 		const struct profile_tag *tag = &profile->tags[moment->tag];
 
 		who = who_is(profile, tag, moment->time_ns);
-		write_sample(writer, &who, moment->node, tag);
+		write_sample(writer, &who, moment->node, tag, moment->samples);
 	}
+}
+
+/* Code that is in a file. Where another file was before, from that moment on. */
+static void write_file_mapping(struct writer *writer,
+                               const struct profile_mapping *mapping)
+{
+	const struct profile *profile = writer->profile;
+	uint32_t pid = pid_of(profile, mapping->dump);
+	struct who who = {pid, pid, 0};
+
+	for (const struct profile_mapping *other = profile->mappings;
+	     other < mapping; other++)
+		if (other->is_used && pid_of(profile, other->dump) == pid &&
+		    other->start < mapping->start + mapping->bytes &&
+		    mapping->start < other->start + other->bytes)
+			who.time_ns = mapping->time_ns;
+	perf_record_put_mapping(
+		&writer->record,
+		&(struct perf_mapping){
+			.pid = pid,
+			.start = mapping->start,
+			.bytes = mapping->bytes,
+			.file_offset = mapping->file_offset,
+			.build_id = mapping->build_id,
+			.build_id_bytes = mapping->build_id_bytes,
+			.path = mapping->path,
+		});
+	put_who(writer, &who);
+	end_record(writer);
 }
 
 /* Threads and mappings are there before the first sample. */
@@ -199,6 +236,9 @@ static void write_processes(struct writer *writer)
 		if (is_new && who.thread_id != who.pid)
 			write_command(writer, &who);
 	}
+	for (size_t i = 0; i < profile->mapping_count; i++)
+		if (profile->mappings[i].is_used)
+			write_file_mapping(writer, &profile->mappings[i]);
 	id_map_free(&known);
 }
 

@@ -15,7 +15,6 @@
 #include "profile/memory.h"
 #include "stream/frame_name.h"
 
-#define MISC_BUILD_ID  (1u << 14) /* PERF_RECORD_MISC_MMAP_BUILD_ID */
 #define FUNCTION_ALIGN 16
 #define PATH_BYTES     4096
 
@@ -93,6 +92,10 @@ static struct place *make_places(struct perf_objects *objects, size_t *count)
 	for (size_t i = 1; i < profile->frame_count; i++) {
 		const struct profile_frame *frame = &profile->frames[i];
 
+		if (frame->address != 0) {
+			objects->addresses[i] = frame->address;
+			continue;
+		}
 		places[(*count)++] = (struct place){
 			.name = frame->name,
 			.file = frame->file,
@@ -212,21 +215,17 @@ void perf_objects_put_mapping(const struct perf_objects *objects,
                               enum perf_object object,
                               struct perf_record *record, uint32_t pid)
 {
-	static const uint8_t build_id_head[4] = {COMPANION_BUILD_ID_BYTES};
 	char path[PATH_BYTES];
 
 	object_path(path, objects->output, object);
-	perf_record_begin(record, PERF_RECORD_MMAP2,
-	                  PERF_RECORD_MISC_USER | MISC_BUILD_ID);
-	perf_record_put_u32(record, pid);
-	perf_record_put_u32(record, pid);
-	perf_record_put_u64(record, shapes[object].address);
-	perf_record_put_u64(record, objects->code_bytes[object]);
-	perf_record_put_u64(record, COMPANION_CODE_OFFSET);
-	perf_record_put(record, build_id_head, sizeof(build_id_head));
-	perf_record_put(record, objects->build_ids[object],
-	                COMPANION_BUILD_ID_BYTES);
-	perf_record_put_u32(record, 5); /* readable, executable */
-	perf_record_put_u32(record, 2); /* private */
-	perf_record_put_string(record, path);
+	perf_record_put_mapping(
+		record, &(struct perf_mapping){
+				.pid = pid,
+				.start = shapes[object].address,
+				.bytes = objects->code_bytes[object],
+				.file_offset = COMPANION_CODE_OFFSET,
+				.build_id = objects->build_ids[object],
+				.build_id_bytes = COMPANION_BUILD_ID_BYTES,
+				.path = path,
+			});
 }

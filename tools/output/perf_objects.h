@@ -2,7 +2,8 @@
 /*
  * Addresses for the frames of a profile, and the objects beside a perf.data by
  * which perf names them (companion.h): OUTPUT.lua with Lua and library
- * functions, OUTPUT.native with the rest.
+ * functions, OUTPUT.native with native code that no file here has a symbol for.
+ * The rest is where it was in the process.
  */
 #ifndef OUTPUT_PERF_OBJECTS_H
 #define OUTPUT_PERF_OBJECTS_H

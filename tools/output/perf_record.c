@@ -7,6 +7,11 @@
 
 #include "profile/memory.h"
 
+#define MISC_BUILD_ID       (1u << 14) /* PERF_RECORD_MISC_MMAP_BUILD_ID */
+#define BUILD_ID_BYTES      20
+#define READABLE_EXECUTABLE 5 /* as mmap() has them */
+#define PRIVATE             2
+
 void perf_record_begin(struct perf_record *record, uint32_t type, unsigned misc)
 {
 	record->header = (struct perf_event_header){
@@ -43,6 +48,31 @@ void perf_record_put_string(struct perf_record *record, const char *string)
 
 	perf_record_put(record, string, bytes);
 	perf_record_put(record, zeros, (8 - bytes % 8) % 8);
+}
+
+void perf_record_put_mapping(struct perf_record *record,
+                             const struct perf_mapping *mapping)
+{
+	/* Its length, padding, itself; or device and inode, not known. */
+	uint8_t identity[4 + BUILD_ID_BYTES] = {
+		(uint8_t)mapping->build_id_bytes};
+	unsigned misc = PERF_RECORD_MISC_USER;
+
+	if (mapping->build_id_bytes > 0) {
+		misc |= MISC_BUILD_ID;
+		memcpy(identity + 4, mapping->build_id,
+		       mapping->build_id_bytes);
+	}
+	perf_record_begin(record, PERF_RECORD_MMAP2, misc);
+	perf_record_put_u32(record, mapping->pid);
+	perf_record_put_u32(record, mapping->pid);
+	perf_record_put_u64(record, mapping->start);
+	perf_record_put_u64(record, mapping->bytes);
+	perf_record_put_u64(record, mapping->file_offset);
+	perf_record_put(record, identity, sizeof(identity));
+	perf_record_put_u32(record, READABLE_EXECUTABLE);
+	perf_record_put_u32(record, PRIVATE);
+	perf_record_put_string(record, mapping->path);
 }
 
 size_t perf_record_end(struct perf_record *record, FILE *file)

@@ -15,6 +15,17 @@ struct perf_record {
 	size_t capacity;
 };
 
+/* Code of a file. */
+struct perf_mapping {
+	uint32_t pid;
+	uint64_t start;
+	uint64_t bytes;
+	uint64_t file_offset;
+	const uint8_t *build_id;
+	size_t build_id_bytes; /* 0: not known */
+	const char *path;
+};
+
 void perf_record_begin(struct perf_record *record, uint32_t type,
                        unsigned misc);
 void perf_record_put(struct perf_record *record, const void *bytes,
@@ -23,6 +34,9 @@ void perf_record_put_u32(struct perf_record *record, uint32_t number);
 void perf_record_put_u64(struct perf_record *record, uint64_t number);
 /* Padded with zeros to a multiple of 8. */
 void perf_record_put_string(struct perf_record *record, const char *string);
+/* A whole PERF_RECORD_MMAP2, but for what identifies its sample. */
+void perf_record_put_mapping(struct perf_record *record,
+                             const struct perf_mapping *mapping);
 /* Returns the bytes written. */
 size_t perf_record_end(struct perf_record *record, FILE *file);
 void perf_record_free(struct perf_record *record);

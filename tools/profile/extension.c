@@ -99,17 +99,17 @@ static bool read_session(struct item *item)
 static bool read_mapping(struct item *item)
 {
 	struct code_mapping mapping = {.start = 0};
-	uint64_t file_offset;
 	char *build_id = NULL;
 	char *path = NULL;
-	bool good = get_number(item, &mapping.start, "start of a mapping") &&
-	            get_number(item, &mapping.bytes, "bytes of a mapping") &&
-	            get_number(item, &file_offset, "offset of a mapping") &&
-	            get_number(item, &mapping.file_address,
-	                       "address of a mapping") &&
-	            get_string(item, &build_id, &mapping.build_id_bytes,
-	                       "build id of a mapping") &&
-	            get_string(item, &path, NULL, "path of a mapping");
+	bool good =
+		get_number(item, &mapping.start, "start of a mapping") &&
+		get_number(item, &mapping.bytes, "bytes of a mapping") &&
+		get_number(item, &mapping.file_offset, "offset of a mapping") &&
+		get_number(item, &mapping.file_address,
+	                   "address of a mapping") &&
+		get_string(item, &build_id, &mapping.build_id_bytes,
+	                   "build id of a mapping") &&
+		get_string(item, &path, NULL, "path of a mapping");
 
 	if (good) {
 		mapping.build_id = (const uint8_t *)build_id;

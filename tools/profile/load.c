@@ -129,7 +129,8 @@ static void count_node(struct loader *loader, uint32_t node,
 		profile->moments, &profile->moment_capacity,
 		profile->moment_count + 1, sizeof(*profile->moments));
 	profile->moments[profile->moment_count++] = (struct profile_moment){
-		loader->item.known ? loader->item.time_ns : 0, node, tag};
+		loader->item.known ? loader->item.time_ns : 0, node, tag,
+		weight};
 }
 
 /* Counts a sample whose stack is frames, root first. */

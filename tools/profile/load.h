@@ -28,6 +28,10 @@ struct load_filter {
 struct load_options {
 	bool compat;         /* names and stacks as the old parser's */
 	bool host_addresses; /* native frames and C functions as 0x… */
+	/* Native frames that a file has a symbol for are told apart by their
+	 * address, and have no lines and no inlined functions: whoever reads
+	 * the file finds those. */
+	bool native_addresses;
 	bool inlines;        /* native frames also of inlined functions */
 	bool native_lines;   /* native frames have their source line */
 	const char *sysroot; /* before paths of object files; NULL: none */

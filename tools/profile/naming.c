@@ -2,6 +2,8 @@
 /* Frames of the profile from what a dump has of them; see loader.h. */
 #include "loader.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +30,58 @@ void naming_forget_traces(struct loader *loader)
 
 /* ---- native code ------------------------------------------------------- */
 
+/* For whoever looks up addresses again. */
+static void keep_mapping(struct loader *loader,
+                         const struct code_mapping *mapping)
+{
+	const char *sysroot = loader->options.sysroot;
+	struct profile_mapping kept = {
+		.time_ns = loader->last_time_ns,
+		.start = mapping->start,
+		.bytes = mapping->bytes,
+		.file_offset = mapping->file_offset,
+		.dump = loader->dump,
+		.path = mapping->path,
+	};
+	char path[PATH_MAX];
+	char *real;
+
+	if (mapping->build_id_bytes <= sizeof(kept.build_id)) {
+		kept.build_id_bytes = mapping->build_id_bytes;
+		memcpy(kept.build_id, mapping->build_id,
+		       mapping->build_id_bytes);
+	}
+	snprintf(path, sizeof(path), "%s%s", sysroot != NULL ? sysroot : "",
+	         mapping->path);
+	real = sysroot != NULL ? realpath(path, NULL) : NULL;
+	if (real != NULL)
+		kept.path = real;
+	profile_add_mapping(loader->profile, &kept);
+	free(real);
+}
+
+/* Does a file that is here have a symbol for the address? */
+static bool is_in_file(struct loader *loader, uint64_t address)
+{
+	struct profile *profile = loader->profile;
+	struct code_frame code;
+
+	if (!loader->options.native_addresses || loader->symbolizer == NULL ||
+	    !symbolizer_find(loader->symbolizer, address, &code) ||
+	    code.name == NULL)
+		return false;
+	for (size_t i = profile->mapping_count; i-- > 0;) {
+		struct profile_mapping *mapping = &profile->mappings[i];
+
+		if (mapping->dump != loader->dump ||
+		    address - mapping->start >= mapping->bytes)
+			continue;
+		mapping->is_used = true;
+		return true;
+	}
+	return false;
+}
+
 void naming_add_mapping(struct loader *loader,
                         const struct code_mapping *mapping)
 {
@@ -41,6 +95,8 @@ void naming_add_mapping(struct loader *loader,
 	if (loader->symbolizer == NULL)
 		loader->symbolizer = symbolizer_open(&options);
 	symbolizer_add_mapping(loader->symbolizer, mapping);
+	if (loader->options.native_addresses)
+		keep_mapping(loader, mapping);
 	naming_forget_hosts(loader);
 }
 
@@ -61,13 +117,18 @@ static uint32_t native_frame(struct loader *loader, enum frame_kind kind,
                              const struct code_frame *code)
 {
 	char name[FRAME_NAME_BYTES];
-	const struct profile_source source = {
+	struct profile_source source = {
 		.file = code->file != NULL ? code->file : "",
 		.file_bytes = code->file != NULL ? strlen(code->file) : 0,
 		.line = code->line,
 	};
 	size_t bytes;
 
+	if (is_in_file(loader, address))
+		source = (struct profile_source){
+			.file = "",
+			.address = address,
+		};
 	if (loader->options.host_addresses ||
 	    (symbol == NULL && code->name == NULL))
 		bytes = frame_name_address(name, address);
@@ -139,6 +200,8 @@ static void name_frames(struct loader *loader, uint64_t address,
 	struct code_frame frames[SYMBOLIZE_FRAMES_MAX];
 	size_t count = look_up(loader, address, symbol, frames);
 
+	if (is_in_file(loader, address))
+		count = 1;
 	naming->join.frame =
 		native_frame(loader, FRAME_HOST, address, symbol, &frames[0]);
 	for (size_t i = 1; i < count; i++)

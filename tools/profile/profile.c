@@ -37,10 +37,12 @@ void profile_close(struct profile *profile)
 	free(profile->counts);
 	free(profile->moments);
 	free(profile->codes);
+	free(profile->mappings);
 	free_session(&profile->session);
 	name_table_free(&profile->names);
 	id_map_free(&profile->sources);
 	id_map_free(&profile->frames_by_facts);
+	id_map_free(&profile->frames_by_address);
 	id_map_free(&profile->nodes_by_parent);
 	id_map_free(&profile->owners);
 	id_map_free(&profile->places);
@@ -61,6 +63,23 @@ static uint32_t number_pair(struct id_map *map, uint64_t first, uint64_t second)
 	return *id_map_add(map, first, second, (uint32_t)map->used, &is_new);
 }
 
+static uint32_t *find_frame(struct profile *profile, uint32_t name,
+                            uint32_t file, const struct profile_source *at,
+                            unsigned kind_and_flags, bool *is_new)
+{
+	uint32_t added = (uint32_t)profile->frame_count;
+
+	if (at->address != 0)
+		return id_map_add(&profile->frames_by_address, at->address,
+		                  (uint64_t)name << 16 | kind_and_flags, added,
+		                  is_new);
+	return id_map_add(
+		&profile->frames_by_facts,
+		(uint64_t)name << 32 |
+			number_pair(&profile->sources, file, at->first_line),
+		(uint64_t)at->line << 16 | kind_and_flags, added, is_new);
+}
+
 uint32_t profile_frame_at(struct profile *profile, enum frame_kind kind,
                           uint8_t flags, const char *name, size_t name_bytes,
                           const struct profile_source *source)
@@ -71,13 +90,10 @@ uint32_t profile_frame_at(struct profile *profile, enum frame_kind kind,
 		name_table_add(&profile->names, name, name_bytes);
 	uint32_t file =
 		name_table_add(&profile->names, at->file, at->file_bytes);
-	uint32_t place = number_pair(&profile->sources, file, at->first_line);
 	uint32_t added = (uint32_t)profile->frame_count;
 	bool is_new;
-	uint32_t frame = *id_map_add(
-		&profile->frames_by_facts, (uint64_t)name_number << 32 | place,
-		(uint64_t)at->line << 16 | (uint64_t)kind << 8 | flags, added,
-		&is_new);
+	uint32_t frame = *find_frame(profile, name_number, file, at,
+	                             (unsigned)kind << 8 | flags, &is_new);
 
 	if (!is_new)
 		return frame;
@@ -89,6 +105,7 @@ uint32_t profile_frame_at(struct profile *profile, enum frame_kind kind,
 		.file = name_table_get(&profile->names, file),
 		.first_line = at->first_line,
 		.line = at->line,
+		.address = at->address,
 		.kind = (uint8_t)kind,
 		.flags = flags,
 	};
@@ -111,6 +128,7 @@ uint32_t profile_copy_frame(struct profile *profile,
 					.file_bytes = strlen(frame->file),
 					.first_line = frame->first_line,
 					.line = frame->line,
+					.address = frame->address,
 				});
 }
 
@@ -140,6 +158,17 @@ const char *profile_string(struct profile *profile, const char *string)
 	return name_table_get(
 		&profile->names,
 		name_table_add(&profile->names, string, strlen(string)));
+}
+
+void profile_add_mapping(struct profile *profile,
+                         const struct profile_mapping *mapping)
+{
+	profile->mappings = memory_grow(
+		profile->mappings, &profile->mapping_capacity,
+		profile->mapping_count + 1, sizeof(*profile->mappings));
+	profile->mappings[profile->mapping_count] = *mapping;
+	profile->mappings[profile->mapping_count++].path =
+		profile_string(profile, mapping->path);
 }
 
 uint32_t profile_dump(struct profile *profile, const char *file_name)

@@ -31,6 +31,8 @@ struct profile_frame {
 	const char *file;    /* of a Lua function, spelled likewise; else "" */
 	uint32_t first_line; /* where it is defined; 0: not known, or none */
 	uint32_t line;       /* that runs; 0: not known, or not told apart */
+	uint64_t address;    /* of native code that a file names; 0: none, or
+	                      * load_options.native_addresses is not set */
 	uint8_t kind;        /* enum frame_kind */
 	uint8_t flags;       /* FRAME_FLAG_*, PROFILE_FLAG_KERNEL */
 };
@@ -41,6 +43,7 @@ struct profile_source {
 	size_t file_bytes;
 	uint32_t first_line;
 	uint32_t line;
+	uint64_t address;
 };
 
 /* One frame on top of a stack. */
@@ -75,6 +78,8 @@ struct profile_moment {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint32_t node;
 	uint32_t tag;
+	uint32_t samples; /* that it stands for: more than 1 where the interval
+	                   * was lengthened */
 };
 
 /* Machine code of a trace, from a moment on. */
@@ -83,6 +88,21 @@ struct profile_code {
 	uint64_t start;
 	uint64_t bytes;
 	uint32_t trace; /* frame that names the trace */
+};
+
+#define PROFILE_BUILD_ID_BYTES 20
+
+/* Code of a file that frames have addresses in. */
+struct profile_mapping {
+	uint64_t time_ns; /* of the sample before it */
+	uint64_t start;
+	uint64_t bytes;
+	uint64_t file_offset;
+	uint8_t build_id[PROFILE_BUILD_ID_BYTES];
+	size_t build_id_bytes; /* 0: none that is known or fits */
+	uint32_t dump;         /* index in dumps */
+	bool is_used;          /* a frame is in it */
+	const char *path;      /* where the file is now */
 };
 
 /* ITEM_SESSION and ITEM_END. */
@@ -150,6 +170,11 @@ struct profile {
 	size_t code_count;
 	size_t code_capacity;
 
+	/* In time, if load_options.native_addresses asks for them. */
+	struct profile_mapping *mappings;
+	size_t mapping_count;
+	size_t mapping_capacity;
+
 	uint64_t sample_count;
 	uint64_t by_state[STATE_COUNT];      /* their sum is sample_count */
 	uint64_t lost[PROFILE_LOST_REASONS]; /* by enum lost_reason */
@@ -164,15 +189,16 @@ struct profile {
 	const char *output_path; /* where it goes; NULL: standard output */
 
 	struct name_table names;
-	struct id_map sources;         /* file, first line -> number */
-	struct id_map frames_by_facts; /* name, source, line, kind -> frame */
-	struct id_map nodes_by_parent; /* parent and frame -> node */
-	struct id_map owners;          /* thread and VM -> number */
-	struct id_map places;          /* trace, dump, state -> number */
-	struct id_map coroutines;      /* coroutine, owner -> number */
-	struct id_map labelled;        /* label, coroutine number -> number */
-	struct id_map tags_by_facts;   /* labelled number, place -> tag */
-	struct id_map counts_by_node;  /* node and tag -> count */
+	struct id_map sources;           /* file, first line -> number */
+	struct id_map frames_by_facts;   /* name, source, line, kind -> frame */
+	struct id_map frames_by_address; /* address, name, kind -> frame */
+	struct id_map nodes_by_parent;   /* parent and frame -> node */
+	struct id_map owners;            /* thread and VM -> number */
+	struct id_map places;            /* trace, dump, state -> number */
+	struct id_map coroutines;        /* coroutine, owner -> number */
+	struct id_map labelled;          /* label, coroutine number -> number */
+	struct id_map tags_by_facts;     /* labelled number, place -> tag */
+	struct id_map counts_by_node;    /* node and tag -> count */
 };
 
 void profile_open(struct profile *profile);
@@ -192,6 +218,9 @@ uint32_t profile_copy_frame(struct profile *profile,
 uint32_t profile_node(struct profile *profile, uint32_t parent, uint32_t frame);
 /* Index of the tag, which is added if it is new; its label is copied. */
 uint32_t profile_tag(struct profile *profile, const struct profile_tag *tag);
+/* Adds a copy. */
+void profile_add_mapping(struct profile *profile,
+                         const struct profile_mapping *mapping);
 /* The only string of the profile that is equal to this one. */
 const char *profile_string(struct profile *profile, const char *string);
 /* Index of a new dump. */

@@ -323,6 +323,8 @@ static void copy_facts(struct profile *to, const struct profile *from)
 
 		to->dumps[dump].pid = from->dumps[i].pid;
 	}
+	for (size_t i = 0; i < from->mapping_count; i++)
+		profile_add_mapping(to, &from->mappings[i]);
 	to->session = from->session;
 	to->session.clock = NULL;
 	to->session.vm = NULL;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "id_map.h"
 #include "memory.h"
 
 #define BUILD_ID_BYTES_MAX 64
@@ -44,6 +45,8 @@ struct symbolizer {
 	struct code_object *objects;
 	struct placed_code *mappings; /* later ones replace earlier ones */
 	size_t mapping_count, mapping_capacity;
+	/* Object, start of a symbol -> number of the best one there, more 1. */
+	struct id_map best_symbols;
 };
 
 /* All files are given; nothing is to be found by name. */
@@ -105,6 +108,7 @@ void symbolizer_close(struct symbolizer *symbolizer)
 	}
 	free(symbolizer->mappings);
 	free(symbolizer->debug_path);
+	id_map_free(&symbolizer->best_symbols);
 	free(symbolizer);
 }
 
@@ -296,16 +300,85 @@ static struct code_object *locate(struct symbolizer *symbolizer,
 	return mapping->object;
 }
 
+/* Of two names of the same code, is this the better one? As perf chooses, and
+ * the profiler in the process (lib/host/object_symbols.c). */
+static bool is_better(const char *name, const GElf_Sym *symbol,
+                      const char *other_name, const GElf_Sym *other)
+{
+	static const int ranks[] = {
+		[STB_LOCAL] = 2,
+		[STB_GLOBAL] = 0,
+		[STB_WEAK] = 1,
+	};
+	unsigned bind = GELF_ST_BIND(symbol->st_info);
+	unsigned other_bind = GELF_ST_BIND(other->st_info);
+	int rank = bind <= STB_WEAK ? ranks[bind] : 0;
+	int other_rank = other_bind <= STB_WEAK ? ranks[other_bind] : 0;
+	size_t underscores = strspn(name, "_");
+	size_t other_underscores = strspn(other_name, "_");
+
+	if (rank != other_rank)
+		return rank < other_rank;
+	if (underscores != other_underscores)
+		return underscores < other_underscores;
+	if (strlen(name) != strlen(other_name))
+		return strlen(name) > strlen(other_name);
+	return strcmp(name, other_name) < 0;
+}
+
+/* Number of the best symbol for the code of this one, -1 if it has none. */
+static int best_symbol(const struct code_object *object, GElf_Addr start,
+                       const char *name, const GElf_Sym *symbol)
+{
+	int count = dwfl_module_getsymtab(object->module);
+	GElf_Sym best = *symbol;
+	int found = -1;
+
+	for (int i = 0; i < count; i++) {
+		GElf_Sym other;
+		GElf_Addr other_start;
+		const char *other_name =
+			dwfl_module_getsym_info(object->module, i, &other,
+		                                &other_start, NULL, NULL, NULL);
+		int type = GELF_ST_TYPE(other.st_info);
+
+		if (other_name == NULL || other_name[0] == '\0' ||
+		    other_start != start || other.st_size != symbol->st_size ||
+		    (type != STT_FUNC && type != STT_GNU_IFUNC) ||
+		    (found >= 0 && !is_better(other_name, &other, name, &best)))
+			continue;
+		found = i;
+		name = other_name;
+		best = other;
+	}
+	return found;
+}
+
 /* The symbol that holds the address. The nearest one below would name code that
  * it does not belong to, so those without a size do not count. */
-static const char *find_symbol(struct code_object *object, GElf_Addr address)
+static const char *find_symbol(struct symbolizer *symbolizer,
+                               struct code_object *object, GElf_Addr address)
 {
 	GElf_Off offset;
 	GElf_Sym symbol;
 	const char *name = dwfl_module_addrinfo(
 		object->module, address, &offset, &symbol, NULL, NULL, NULL);
+	GElf_Addr start;
+	uint32_t *best;
+	bool is_new;
 
-	return name != NULL && offset < symbol.st_size ? name : NULL;
+	if (name == NULL || offset >= symbol.st_size)
+		return NULL;
+	best = id_map_add(&symbolizer->best_symbols, (uintptr_t)object,
+	                  address - offset, 0, &is_new);
+	if (is_new)
+		*best = (uint32_t)(best_symbol(object, address - offset, name,
+		                               &symbol) +
+		                   1);
+	if (*best == 0)
+		return name;
+	return dwfl_module_getsym_info(object->module, (int)*best - 1, &symbol,
+	                               &start, NULL, NULL, NULL);
 }
 
 static void find_line(struct code_object *object, GElf_Addr address,
@@ -329,7 +402,7 @@ bool symbolizer_find(struct symbolizer *symbolizer, uint64_t address,
 	*function = (struct code_frame){NULL, NULL, 0};
 	if (object == NULL)
 		return false;
-	function->name = find_symbol(object, in_module);
+	function->name = find_symbol(symbolizer, object, in_module);
 	find_line(object, in_module, function);
 	return function->name != NULL || function->file != NULL;
 }
@@ -434,7 +507,7 @@ size_t symbolizer_find_inlined(struct symbolizer *symbolizer, uint64_t address,
 	if (object == NULL)
 		return 0;
 	find_line(object, in_module, &frames[0]);
-	symbol = find_symbol(object, in_module);
+	symbol = find_symbol(symbolizer, object, in_module);
 	count = find_inlined(object, in_module, frames);
 	if (count == 0) {
 		frames[0].name = symbol;

@@ -25,7 +25,8 @@ struct symbolize_options {
 /* Code that is mapped from now on, in place of what was there. */
 struct code_mapping {
 	uint64_t start, bytes;
-	uint64_t file_address; /* of start, as the file's symbols count */
+	uint64_t file_offset;  /* of start in the file */
+	uint64_t file_address; /* the same, as the file's symbols count */
 	const uint8_t *build_id;
 	size_t build_id_bytes; /* 0: it has none */
 	const char *path;
