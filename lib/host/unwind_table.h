@@ -73,8 +73,8 @@ struct unwind_tables {
 };
 
 /* Publishes what is loaded now, if it is not known already. The object that
- * holds the needed address (0: none) is decoded, the others until budget_ns
- * have passed: the next call goes on there. Returns 0, 1 if objects were left
+ * holds the needed address (0: none) is decoded, the others until budget_ns of
+ * CPU time are used: the next call goes on there. Returns 0, 1 if objects were left
  * out, -1 with the reason in *error. */
 int unwind_tables_refresh(uint64_t needed, uint64_t budget_ns,
                           struct error *error);
