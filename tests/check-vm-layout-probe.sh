@@ -46,7 +46,8 @@ has '.current_thread = 80, .jit_base = 88 },'
 has '.jit = { .traces = 104, .trace_count = 100, .exit_parent = 112,'
 has '.exit_number = 116, .code_area = 120 },'
 has '.gg_global = 96, .gg_jit = 192, .gg_dispatch = 344,'
-has '.bytecode_count = 99,'
+has '.bytecode_count = 99, .interpreter_state_count = 3,'
+has '.cframe = { .bytes = 96, .result_count = 8, .thread = 16,'
 ! grep -q '.global as in' row || fail "no build has these offsets"
 
 # What it prints is a row that compiles.
@@ -73,4 +74,6 @@ build -g0 -o stripped.so
 refuses stripped.so 'no debug information'
 build -g -DWITHOUT_TRACE -o traceless.so
 refuses traceless.so 'no structure GCtrace'
+build -g -DFRAME_BYTES=88 -o frame.so
+refuses frame.so 'C frame has 88 bytes, as in no known build'
 refuses missing.so 'missing.so: No such file'

@@ -103,6 +103,35 @@ typedef enum {
 	BC__MAX = 99
 } BCOp;
 
+/* The states of the interpreter are three, as in Tarantool's fork. */
+enum {
+	LJ_VMST_INTERP,
+	LJ_VMST_LFUNC,
+	LJ_VMST_FFUNC,
+	LJ_VMST_CFUNC,
+	LJ_VMST_GC,
+	LJ_VMST_EXIT,
+	LJ_VMST_RECORD,
+	LJ_VMST_OPT,
+	LJ_VMST_ASM,
+	LJ_VMST__MAX
+};
+
+/* Where the VM starts, with the unwind rule of its frame. */
+#ifndef FRAME_BYTES
+#define FRAME_BYTES 96
+#endif
+#define TEXT_OF(value) #value
+#define TEXT(value)    TEXT_OF(value)
+// clang-format off
+__asm__(".text\n"
+        "lj_vm_asm_begin:\n"
+        ".cfi_startproc\n"
+        ".cfi_def_cfa_offset " TEXT(FRAME_BYTES) "\n"
+        "nop\n"
+        ".cfi_endproc\n");
+// clang-format on
+
 extern GG_State fixture_state;
 extern GCproto fixture_prototype;
 extern GCfuncC fixture_function;
@@ -110,6 +139,7 @@ extern GCstr fixture_string;
 extern GCtrace fixture_trace;
 extern SnapShot fixture_snapshot;
 extern BCOp fixture_opcode;
+extern int fixture_vm_state;
 GG_State fixture_state;
 GCproto fixture_prototype;
 GCfuncC fixture_function;
@@ -119,3 +149,4 @@ GCtrace fixture_trace;
 #endif
 SnapShot fixture_snapshot;
 BCOp fixture_opcode;
+int fixture_vm_state = LJ_VMST__MAX;

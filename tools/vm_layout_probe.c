@@ -23,6 +23,16 @@
 #define REFERENCE_64   8
 #define BYTECODE_COUNT "BC__MAX"
 
+/* The state of C functions follows those of the interpreter; the last one tells
+ * whether they are numbered as lib/vm has it. */
+#define STATE_OF_C     "LJ_VMST_C"
+#define STATE_OF_CFUNC "LJ_VMST_CFUNC" /* Tarantool's name for it */
+#define STATE_OF_ASM   "LJ_VMST_ASM"
+#define STATES_FROM_C  (VMSTATE_ASM - VMSTATE_C)
+
+/* The VM's assembler part starts here; its unwind rule has the frame's size. */
+#define VM_SYMBOL "lj_vm_asm_begin"
+
 /* The structures that a row describes. */
 static const char *const struct_names[] = {
 	"lua_State", "global_State", "jit_State", "GG_State", "GCproto",
@@ -34,7 +44,9 @@ struct probe {
 	const char *file;
 	Dwarf_Die structs[STRUCT_COUNT];
 	bool found[STRUCT_COUNT];
-	Dwarf_Word bytecode_count; /* 0: not found yet */
+	/* Enumerators and size of the VM's C frame; 0: not found yet. */
+	Dwarf_Word bytecode_count, state_of_c, state_of_asm;
+	Dwarf_Word cframe_bytes;
 };
 
 /* One number of a row: a field of a structure, by its path. */
@@ -99,17 +111,28 @@ static void take_struct(struct probe *probe, Dwarf_Die *die)
 
 static void take_enumeration(struct probe *probe, Dwarf_Die *die)
 {
+	const struct {
+		const char *name;
+		Dwarf_Word *value;
+	} wanted[] = {
+		{BYTECODE_COUNT, &probe->bytecode_count},
+		{STATE_OF_C, &probe->state_of_c},
+		{STATE_OF_CFUNC, &probe->state_of_c},
+		{STATE_OF_ASM, &probe->state_of_asm},
+	};
 	Dwarf_Attribute attribute;
 	Dwarf_Die value;
+	size_t i;
 
 	if (dwarf_child(die, &value))
 		return;
 	do {
 		const char *name = dwarf_diename(&value);
 
-		if (name && !strcmp(name, BYTECODE_COUNT) &&
-		    dwarf_attr(&value, DW_AT_const_value, &attribute))
-			dwarf_formudata(&attribute, &probe->bytecode_count);
+		for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+			if (name && !strcmp(name, wanted[i].name) &&
+			    dwarf_attr(&value, DW_AT_const_value, &attribute))
+				dwarf_formudata(&attribute, wanted[i].value);
 	} while (dwarf_siblingof(&value, &value) == 0);
 }
 
@@ -132,6 +155,33 @@ static void take_unit(struct probe *probe, Dwarf_Die *unit)
 	} while (dwarf_siblingof(&die, &die) == 0);
 }
 
+/* The VM is one function with one rule: CFA = stack pointer + size of frame. */
+static void take_cframe(struct probe *probe, Dwfl_Module *module)
+{
+	int count = dwfl_module_getsymtab(module), i;
+	Dwarf_Addr address = 0, bias;
+	Dwarf_CFI *rules = dwfl_module_eh_cfi(module, &bias);
+	Dwarf_Frame *frame;
+	Dwarf_Op *ops;
+	size_t op_count;
+
+	for (i = 0; i < count && !address; i++) {
+		GElf_Sym symbol;
+		const char *name = dwfl_module_getsym_info(
+			module, i, &symbol, &address, NULL, NULL, NULL);
+
+		if (!name || strcmp(name, VM_SYMBOL))
+			address = 0;
+	}
+	if (!address || !rules ||
+	    dwarf_cfi_addrframe(rules, address - bias, &frame))
+		return;
+	if (!dwarf_frame_cfa(frame, &ops, &op_count) && op_count == 1 &&
+	    ops[0].atom == DW_OP_bregx)
+		probe->cframe_bytes = ops[0].number2;
+	free(frame);
+}
+
 static int take_module(Dwfl_Module *module, void **user, const char *name,
                        Dwarf_Addr start, void *argument)
 {
@@ -148,6 +198,7 @@ static int take_module(Dwfl_Module *module, void **user, const char *name,
 		     probe->file, dwfl_errmsg(-1));
 	while ((unit = dwfl_module_nextcu(module, unit, &bias)))
 		take_unit(probe, unit);
+	take_cframe(probe, module);
 	return DWARF_CB_OK;
 }
 
@@ -173,6 +224,16 @@ static Dwfl *read_file(struct probe *probe)
 	if (!probe->bytecode_count)
 		fail("%s: its debug information has no enumerator %s",
 		     probe->file, BYTECODE_COUNT);
+	if (!probe->state_of_c ||
+	    probe->state_of_asm != probe->state_of_c + STATES_FROM_C)
+		fail("%s: its VM states are not numbered as lib/vm/layout.h "
+		     "has them (%s is %d, %s is %d)",
+		     probe->file, STATE_OF_C, (int)probe->state_of_c,
+		     STATE_OF_ASM, (int)probe->state_of_asm);
+	if (!probe->cframe_bytes)
+		fail("%s: the size of the VM's C frame is not known: no symbol "
+		     "%s, or no unwind rule there",
+		     probe->file, VM_SYMBOL);
 	return session;
 }
 
@@ -279,14 +340,23 @@ static void read_fields(struct probe *probe, const struct field *fields,
 
 /* --- the row --------------------------------------------------------------- */
 
-/* Parts of a row that no structure says: the assembler's frame. */
-static void set_cframe(struct vm_layout *row)
+/* What no structure says: the fields of the assembler's frame. Those of a known
+ * row with a frame of the same size. */
+static void set_cframe(const struct probe *probe, struct vm_layout *row)
 {
 	size_t i;
 
-	for (i = 0; vm_layouts[i].gc64 != row->gc64; i++)
-		;
-	row->object.cframe = vm_layouts[i].object.cframe;
+	for (i = 0; i < vm_layout_count; i++) {
+		if (vm_layouts[i].gc64 != row->gc64 ||
+		    vm_layouts[i].cframe.bytes != probe->cframe_bytes)
+			continue;
+		row->cframe = vm_layouts[i].cframe;
+		return;
+	}
+	fail("%s: the VM's C frame has %d bytes, as in no known build: its "
+	     "fields are in the VM's assembler source, and their row in "
+	     "lib/vm/layout.c has to be written by hand",
+	     probe->file, (int)probe->cframe_bytes);
 }
 
 static void read_row(struct probe *probe, struct vm_layout *row)
@@ -368,13 +438,15 @@ static void read_row(struct probe *probe, struct vm_layout *row)
 		     JIT_CODE_AREA_BYTES_OFFSET);
 	row->gc64 = dwarf_bytesize(find_struct(probe, "GCRef")) == REFERENCE_64;
 	row->bytecode_count = (uint16_t)probe->bytecode_count;
-	set_cframe(row);
+	row->interpreter_state_count = (uint16_t)probe->state_of_c;
+	set_cframe(probe, row);
 }
 
 static bool is_same_row(const struct vm_layout *a, const struct vm_layout *b)
 {
 	return a->gc64 == b->gc64 &&
 	       !memcmp(&a->object, &b->object, sizeof(a->object)) &&
+	       !memcmp(&a->cframe, &b->cframe, sizeof(a->cframe)) &&
 	       !memcmp(&a->string, &b->string, sizeof(a->string)) &&
 	       !memcmp(&a->global, &b->global, sizeof(a->global)) &&
 	       !memcmp(&a->trace, &b->trace, sizeof(a->trace)) &&
@@ -382,7 +454,8 @@ static bool is_same_row(const struct vm_layout *a, const struct vm_layout *b)
 	       !memcmp(&a->jit, &b->jit, sizeof(a->jit)) &&
 	       a->gg_global == b->gg_global && a->gg_jit == b->gg_jit &&
 	       a->gg_dispatch == b->gg_dispatch &&
-	       a->bytecode_count == b->bytecode_count;
+	       a->bytecode_count == b->bytecode_count &&
+	       a->interpreter_state_count == b->interpreter_state_count;
 }
 
 /* The rows' groups of fields have macros in layout.c: which row has this one? */
@@ -421,14 +494,11 @@ static void print_object(const struct object_layout *object)
 	       object->function.c_function);
 	printf("\t\t\t.prototype = { .bytecode_count = %u,\n"
 	       "\t\t\t\t.chunk_name = %u, .first_line = %u,\n"
-	       "\t\t\t\t.line_count = %u, .line_info = %u, .bytes = %u },\n"
-	       "\t\t\t.cframe = { .result_count = %u, .thread = %u,\n"
-	       "\t\t\t\t.pc = %u, .previous = %u } },\n",
+	       "\t\t\t\t.line_count = %u, .line_info = %u,\n"
+	       "\t\t\t\t.bytes = %u } },\n",
 	       object->prototype.bytecode_count, object->prototype.chunk_name,
 	       object->prototype.first_line, object->prototype.line_count,
-	       object->prototype.line_info, object->prototype.bytes,
-	       object->cframe.result_count, object->cframe.thread,
-	       object->cframe.pc, object->cframe.previous);
+	       object->prototype.line_info, object->prototype.bytes);
 }
 
 static void print_global(const struct global_layout *global)
@@ -468,6 +538,12 @@ static void print_row(const struct vm_layout *row)
 	       row->gc64 ? "GC64" : "not GC64", row->gc64 ? "true" : "false");
 	SAY_LIKE(row, object);
 	print_object(&row->object);
+	SAY_LIKE(row, cframe);
+	printf("\t\t.cframe = { .bytes = %u, .result_count = %u, .thread = "
+	       "%u,\n"
+	       "\t\t\t.pc = %u, .previous = %u },\n",
+	       row->cframe.bytes, row->cframe.result_count, row->cframe.thread,
+	       row->cframe.pc, row->cframe.previous);
 	SAY_LIKE(row, string);
 	printf("\t\t.string = { .length = %u, .bytes = %u },\n",
 	       row->string.length, row->string.bytes);
@@ -488,9 +564,10 @@ static void print_row(const struct vm_layout *row)
 	       row->jit.traces, row->jit.trace_count, row->jit.exit_parent,
 	       row->jit.exit_number, row->jit.code_area);
 	printf("\t\t.gg_global = %u, .gg_jit = %u, .gg_dispatch = %u,\n"
-	       "\t\t.bytecode_count = %u,\n\t},\n",
+	       "\t\t.bytecode_count = %u, .interpreter_state_count = %u,\n"
+	       "\t},\n",
 	       row->gg_global, row->gg_jit, row->gg_dispatch,
-	       row->bytecode_count);
+	       row->bytecode_count, row->interpreter_state_count);
 }
 
 int main(int argc, char **argv)

@@ -15,6 +15,7 @@
 
 #include "object_sig.h"
 #include "trace_sig.h"
+#include "vm_frame_sig.h"
 
 /* Values that nobody uses for the collector's settings. */
 #define ODD_PAUSE           277
@@ -173,8 +174,7 @@ static bool check_state(struct check *check)
 	if (!reference_is(check, global_field(check, global->current_thread),
 	                  check->thread))
 		return fail(check, "running coroutine");
-	if (!half_is(global_field(check, global->vmstate),
-	             (uint32_t)~VMSTATE_C))
+	if (vm_read_state(&check->vm) != ~VMSTATE_C)
 		return fail(check, "VM state");
 	if (!reference_is(check, global_field(check, global->jit_base), 0))
 		return fail(check, "base of the running trace");
@@ -289,15 +289,19 @@ static bool check_running_function(struct check *check)
 /* The VM's frame on the C stack, which our own frame lies below. */
 static bool check_cframe(struct check *check)
 {
-	const struct object_layout *object = &check->layout->object;
+	const struct cframe_layout *layout = &check->layout->cframe;
 	uint64_t here = (uint64_t)__builtin_frame_address(0);
 	uint64_t cframe, return_address;
 
-	if (!load_u64(thread_field(check, object->thread.cframe), &cframe))
+	if (layout->bytes != check->code->cframe_bytes)
+		return fail(check, "size of the C frame, which is %d",
+		            check->code->cframe_bytes);
+	if (!load_u64(thread_field(check, check->layout->object.thread.cframe),
+	              &cframe))
 		return fail(check, "C frame");
 	cframe &= ~UINT64_C(3);
 	if (cframe <= here || cframe - here > STACK_DISTANCE_MAX ||
-	    !reference_is(check, cframe + object->cframe.thread, check->thread))
+	    !reference_is(check, cframe + layout->thread, check->thread))
 		return fail(check, "C frame of the running coroutine");
 	if (!load_u64(cframe - 8, &return_address) ||
 	    return_address <= check->code->start ||

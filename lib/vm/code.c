@@ -19,12 +19,16 @@
 /* The smallest VM seen has 14 kB, the second largest function 1 kB. */
 #define VM_CODE_BYTES_MIN 10000
 
-/* push rbx, r15, r14; sub rsp, 40: behind the optional push rbp. */
+/* push rbx, r15, r14; sub rsp, SPACE: behind the optional push rbp. */
 static const uint8_t prologue_bytes[VM_PROLOGUE_BYTES] = {
-	0x53, 0x41, 0x57, 0x41, 0x56, 0x48, 0x83, 0xec, 0x28};
-/* add rsp, 40; pop r14, r15, rbx, rbp; ret */
+	0x53, 0x41, 0x57, 0x41, 0x56, 0x48, 0x83, 0xec, 0};
+#define PROLOGUE_SPACE 8
+/* add rsp, SPACE; pop r14, r15, rbx, rbp; ret */
 static const uint8_t epilogue_bytes[VM_EPILOGUE_BYTES] = {
-	0x48, 0x83, 0xc4, 0x28, 0x41, 0x5e, 0x41, 0x5f, 0x5b, 0x5d, 0xc3};
+	0x48, 0x83, 0xc4, 0, 0x41, 0x5e, 0x41, 0x5f, 0x5b, 0x5d, 0xc3};
+#define EPILOGUE_SPACE 3
+/* What the four registers and the return address take of the frame. */
+#define PUSHED_BYTES 40
 /* mov [rbp+lua_State.cframe], rsp or rcx; the offset follows. */
 static const uint8_t link_bytes[] = {0x48, 0x89, 0x65};
 static const uint8_t unlink_bytes[] = {0x48, 0x89, 0x4d};
@@ -34,7 +38,7 @@ static const uint8_t exit_bytes[] = {0x4c, 0x89, 0x7d, 0xf8,
 
 /* The stores are this close to prologue and epilogue. */
 #define LINK_DISTANCE_MAX   160
-#define UNLINK_DISTANCE_MAX 16
+#define UNLINK_DISTANCE_MAX 80
 
 struct known_code {
 	struct vm_code code;
@@ -44,11 +48,21 @@ struct known_code {
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct known_code *known;
 
+static bool is_cframe_bytes(int32_t bytes)
+{
+	size_t i;
+
+	for (i = 0; i < vm_layout_count; i++)
+		if (vm_layouts[i].cframe.bytes == bytes)
+			return true;
+	return false;
+}
+
 static bool has_vm_rule(const struct unwind_rule *rule)
 {
 	return !(rule->flags & ~UNWIND_FUNCTION) &&
 	       rule->cfa_register == SAVED_COUNT &&
-	       rule->cfa_offset == CFRAME_BYTES &&
+	       is_cframe_bytes(rule->cfa_offset) &&
 	       rule->saved[SAVED_RBP] == -2 && rule->saved[SAVED_RBX] == -3 &&
 	       rule->saved[SAVED_R15] == -4 && rule->saved[SAVED_R14] == -5;
 }
@@ -88,32 +102,42 @@ static void find_link(struct vm_code *code, uint64_t prologue)
 
 static void find_unlink(struct vm_code *code, uint64_t epilogue)
 {
-	const uint8_t *at = (const uint8_t *)epilogue - UNLINK_DISTANCE_MAX;
+	const uint8_t *at = (const uint8_t *)epilogue - sizeof(unlink_bytes);
+	const uint8_t *end = at - UNLINK_DISTANCE_MAX;
 
-	for (; at + sizeof(unlink_bytes) < (const uint8_t *)epilogue; at++)
-		if (!memcmp(at, unlink_bytes, sizeof(unlink_bytes)) &&
-		    is_cframe_offset(at[sizeof(unlink_bytes)]))
-			add_unlinked(code,
-			             (uint64_t)at + sizeof(unlink_bytes) + 1,
-			             epilogue);
+	if ((uint64_t)end < code->start)
+		end = (const uint8_t *)code->start;
+	while (--at > end) {
+		if (memcmp(at, unlink_bytes, sizeof(unlink_bytes)) ||
+		    !is_cframe_offset(at[sizeof(unlink_bytes)]))
+			continue;
+		add_unlinked(code, (uint64_t)at + sizeof(unlink_bytes) + 1,
+		             epilogue);
+		return;
+	}
 }
 
 /* Where the unwind rule of the VM does not hold, or the VM does not know of its
  * frame. */
 static void find_frame_edges(struct vm_code *code)
 {
+	uint8_t space = (uint8_t)(code->cframe_bytes - PUSHED_BYTES);
+	uint8_t prologue[VM_PROLOGUE_BYTES], epilogue[VM_EPILOGUE_BYTES];
+	uint64_t address;
 	size_t i;
 
-	uint64_t address;
-
+	memcpy(prologue, prologue_bytes, sizeof(prologue));
+	prologue[PROLOGUE_SPACE] = space;
+	memcpy(epilogue, epilogue_bytes, sizeof(epilogue));
+	epilogue[EPILOGUE_SPACE] = space;
 	for (address = code->start;
 	     address + sizeof(epilogue_bytes) <= code->end; address++) {
 		const void *bytes = (const void *)address;
 
-		if (!memcmp(bytes, prologue_bytes, sizeof(prologue_bytes)) &&
+		if (!memcmp(bytes, prologue, sizeof(prologue)) &&
 		    code->prologue_count < VM_PROLOGUES_MAX)
 			code->prologues[code->prologue_count++] = address;
-		if (!memcmp(bytes, epilogue_bytes, sizeof(epilogue_bytes)) &&
+		if (!memcmp(bytes, epilogue, sizeof(epilogue)) &&
 		    code->epilogue_count < VM_EPILOGUES_MAX)
 			code->epilogues[code->epilogue_count++] = address;
 		if (!memcmp(bytes, exit_bytes, sizeof(exit_bytes)))
@@ -134,29 +158,35 @@ static void read_build_id(struct vm_code *code)
 		sprintf(code->build_id + 2 * i, "%02x", bytes[i]);
 }
 
-/* Has the address the rule of all the VM's code? */
-static bool is_vm_code(uint64_t address)
+/* Size of the frame that the VM's code at the address has by the rule for all of
+ * it; 0: that is not VM code. */
+static uint16_t find_cframe_bytes(uint64_t address)
 {
 	const struct unwind_rule *rule =
 		unwind_find_rule(unwind_tables_enter(), address);
-	bool found = rule && has_vm_rule(rule);
+	uint16_t bytes =
+		rule && has_vm_rule(rule) ? (uint16_t)rule->cfa_offset : 0;
 
 	unwind_tables_leave();
-	return found;
+	return bytes;
 }
 
 static struct known_code *find_new(uint64_t address, struct error *error)
 {
+	uint16_t cframe_bytes = find_cframe_bytes(address);
 	struct known_code *found;
 	uint64_t start, end, ffi_start;
 
-	if (!is_vm_code(address) ||
-	    !unwind_find_function(address, &start, &end) ||
+	if (!cframe_bytes || !unwind_find_function(address, &start, &end) ||
 	    end - start < VM_CODE_BYTES_MIN) {
+		struct vm_code unknown = {.start = address};
+
+		read_build_id(&unknown);
 		error_set(error, PROFILE_ERRUSE, ENOTSUP,
 		          "the code that called this function is not a LuaJIT "
-		          "interpreter that is known (its unwind rule is not "
-		          "that of LuaJIT 2.1 for x86-64)");
+		          "interpreter that is known (build id %s; its unwind "
+		          "rule is not that of LuaJIT 2.1 for x86-64)",
+		          unknown.build_id[0] ? unknown.build_id : "missing");
 		return NULL;
 	}
 	found = calloc(1, sizeof(*found));
@@ -166,6 +196,7 @@ static struct known_code *find_new(uint64_t address, struct error *error)
 	}
 	found->code.start = start;
 	found->code.end = end;
+	found->code.cframe_bytes = cframe_bytes;
 	if (!unwind_find_function(end, &ffi_start, &found->code.ffi_call_end) ||
 	    ffi_start != end)
 		found->code.ffi_call_end = end;

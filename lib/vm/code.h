@@ -26,6 +26,8 @@ struct vm_code {
 	uint64_t start, end;
 	/* The helper that calls C functions for the FFI lies right behind. */
 	uint64_t ffi_call_end;
+	/* Size of the VM's frame on the C stack, by its unwind rule. */
+	uint16_t cframe_bytes;
 	/* Where that one rule does not hold: code that builds or leaves the
 	 * VM's C frame. Addresses of the first instruction. */
 	uint64_t prologues[VM_PROLOGUES_MAX];

@@ -539,8 +539,7 @@ static uint64_t frameless_limit(const struct guest_walk *walk,
 	uint32_t word;
 	int32_t result_count;
 
-	if (!load_u32(vm_frame->cframe + layout->object.cframe.result_count,
-	              &word))
+	if (!load_u32(vm_frame->cframe + layout->cframe.result_count, &word))
 		return 0;
 	result_count = (int32_t)word;
 	if (result_count >= 0)
@@ -553,9 +552,9 @@ static uint64_t read_stored_pc(const struct guest_walk *walk,
 {
 	uint64_t pc;
 
-	if (!load_reference(
-		    walk->vm->layout,
-		    vm_frame->cframe + walk->vm->layout->object.cframe.pc, &pc))
+	if (!load_reference(walk->vm->layout,
+	                    vm_frame->cframe + walk->vm->layout->cframe.pc,
+	                    &pc))
 		return 0;
 	return pc;
 }

@@ -2,8 +2,9 @@
 /*
  * The families of LuaJIT builds. Facts about the VM, found by asking the
  * compiler at every commit that moves a field; the month and the commit say
- * where a family starts. Only commits that move something used here count; those
- * of Tarantool are commits that have a layout, not the first ones.
+ * where a family starts. Only commits that move something used here count. Tarantool's
+ * are of its own repository, with the option that it is always built with
+ * (LUAJIT_SMART_STRINGS); it shares no row with others.
  *
  * Several families can agree in a group of fields, so the groups have names of
  * their own: kind of reference and the month that brought them.
@@ -21,8 +22,6 @@
 		.prototype = { .bytecode_count = 12, .chunk_name = 64, \
 			.first_line = 72, .line_count = 76, .line_info = 80, \
 			.bytes = 104 }, \
-		.cframe = { .result_count = 8, .thread = 16, .pc = 24, \
-			.previous = 32 }, \
 	}
 #define OBJECT_32 \
 	{ \
@@ -34,8 +33,28 @@
 		.prototype = { .bytecode_count = 8, .chunk_name = 40, \
 			.first_line = 44, .line_count = 48, .line_info = 52, \
 			.bytes = 64 }, \
-		.cframe = { .result_count = 16, .thread = 24, .pc = 28, \
-			.previous = 32 }, \
+	}
+
+#define CFRAME_64 \
+	{ \
+		.bytes = 80, .result_count = 8, .thread = 16, .pc = 24, \
+		.previous = 32 \
+	}
+#define CFRAME_32 \
+	{ \
+		.bytes = 80, .result_count = 16, .thread = 24, .pc = 28, \
+		.previous = 32 \
+	}
+/* With room for a VM state. */
+#define CFRAME_64_TARANTOOL \
+	{ \
+		.bytes = 96, .result_count = 8, .thread = 16, .pc = 24, \
+		.previous = 48 \
+	}
+#define CFRAME_32_TARANTOOL \
+	{ \
+		.bytes = 96, .result_count = 16, .thread = 24, .pc = 28, \
+		.previous = 48 \
 	}
 
 #define GLOBAL_64_2017_05 \
@@ -133,6 +152,56 @@
 		.jit_base = 284 \
 	}
 
+
+#define GLOBAL_32_2020_10_TARANTOOL \
+	{ \
+		.alloc_function = 64, .alloc_data = 72, .gc_total = 80, \
+		.gc_pause = 132, .gc_step_multiplier = 128, .hook_mask = 257, \
+		.vmstate = 344, .main_thread = 264, .registry = 272, \
+		.hook_function = 352, .panic_function = 368, \
+		.current_thread = 384, .jit_base = 388 \
+	}
+#define GLOBAL_32_2020_12_TARANTOOL \
+	{ \
+		.alloc_function = 64, .alloc_data = 72, .gc_total = 80, \
+		.gc_pause = 132, .gc_step_multiplier = 128, .hook_mask = 257, \
+		.vmstate = 344, .main_thread = 264, .registry = 272, \
+		.hook_function = 352, .panic_function = 368, \
+		.current_thread = 384, .jit_base = 392 \
+	}
+#define GLOBAL_32_2021_08_TARANTOOL \
+	{ \
+		.alloc_function = 64, .alloc_data = 72, .gc_total = 80, \
+		.gc_pause = 132, .gc_step_multiplier = 128, .hook_mask = 265, \
+		.vmstate = 352, .main_thread = 272, .registry = 280, \
+		.hook_function = 360, .panic_function = 376, \
+		.current_thread = 392, .jit_base = 400 \
+	}
+#define GLOBAL_64_2020_10_TARANTOOL \
+	{ \
+		.alloc_function = 64, .alloc_data = 72, .gc_total = 80, \
+		.gc_pause = 172, .gc_step_multiplier = 168, .hook_mask = 321, \
+		.vmstate = 432, .main_thread = 328, .registry = 336, \
+		.hook_function = 440, .panic_function = 456, \
+		.current_thread = 472, .jit_base = 480 \
+	}
+#define GLOBAL_64_2020_12_TARANTOOL \
+	{ \
+		.alloc_function = 64, .alloc_data = 72, .gc_total = 80, \
+		.gc_pause = 172, .gc_step_multiplier = 168, .hook_mask = 321, \
+		.vmstate = 432, .main_thread = 328, .registry = 336, \
+		.hook_function = 440, .panic_function = 456, \
+		.current_thread = 472, .jit_base = 488 \
+	}
+#define GLOBAL_64_2021_08_TARANTOOL \
+	{ \
+		.alloc_function = 64, .alloc_data = 72, .gc_total = 80, \
+		.gc_pause = 172, .gc_step_multiplier = 168, .hook_mask = 329, \
+		.vmstate = 440, .main_thread = 336, .registry = 344, \
+		.hook_function = 448, .panic_function = 464, \
+		.current_thread = 480, .jit_base = 496 \
+	}
+
 #define TRACE_64_2017_05 \
 	{ \
 		.snapshot_count = 44, .map_count = 46, .ir = 32, \
@@ -173,6 +242,7 @@
 		.code = 96, .stack_adjust = 106, .number = 108, .link = 110, \
 		.root = 112 \
 	}
+
 
 #define SNAPSHOT_2017_05 \
 	{ \
@@ -236,6 +306,17 @@
 		.exit_number = 3060, .code_area = 3080 \
 	}
 
+#define JIT_32_2023_05_TARANTOOL \
+	{ \
+		.traces = 368, .trace_count = 380, .exit_parent = 2472, \
+		.exit_number = 2476, .code_area = 2504 \
+	}
+#define JIT_64_2023_05_TARANTOOL \
+	{ \
+		.traces = 392, .trace_count = 404, .exit_parent = 3024, \
+		.exit_number = 3028, .code_area = 3056 \
+	}
+
 #define STRING_64_2017_05 \
 	{ \
 		.length = 16, .bytes = 24 \
@@ -256,403 +337,641 @@
 const struct vm_layout vm_layouts[] = {
 	{
 		.name = "upstream, GC64, 2017-05 (8271c643)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2017_05,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2017_05,
 		.global = GLOBAL_64_2017_05,
 		.trace = TRACE_64_2017_05,
 		.snapshot = SNAPSHOT_2017_05,
 		.jit = JIT_64_2017_05,
 		.gg_global = 96, .gg_jit = 768, .gg_dispatch = 4016,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, GC64, 2019-01 (749e99ce)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2017_05,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2017_05,
 		.global = GLOBAL_64_2017_05,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_64_2017_05,
 		.gg_global = 96, .gg_jit = 768, .gg_dispatch = 4016,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, GC64, 2020-05 (5655be45)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2017_05,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2017_05,
 		.global = GLOBAL_64_2017_05,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_64_2020_05,
 		.gg_global = 96, .gg_jit = 768, .gg_dispatch = 4008,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, GC64, 2020-06 (a44f53ac)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2017_05,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2017_05,
 		.global = GLOBAL_64_2017_05,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_64_2020_06,
 		.gg_global = 96, .gg_jit = 800, .gg_dispatch = 4032,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, GC64, 2020-06 (ff34b48d)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2020_06,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_64_2020_06,
 		.gg_global = 96, .gg_jit = 816, .gg_dispatch = 4048,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, GC64, 2020-09 (e9af1abe)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2020_09,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_64_2020_06,
 		.gg_global = 96, .gg_jit = 824, .gg_dispatch = 4056,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, GC64, 2021-03 (a32aeadc)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2020_09,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_64_2021_03,
 		.gg_global = 96, .gg_jit = 824, .gg_dispatch = 4064,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, GC64, 2024-04 (f5affaa6)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2020_09,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_64_2021_03,
 		.gg_global = 96, .gg_jit = 832, .gg_dispatch = 4072,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, GC64, 2025-11 (68354f44)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2020_09,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_64_2021_03,
 		.gg_global = 96, .gg_jit = 832, .gg_dispatch = 4088,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, GC64, 2025-11 (5c647754)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2025_11,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_64_2021_03,
 		.gg_global = 96, .gg_jit = 840, .gg_dispatch = 4096,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, GC64, 2026-07 (a2ce8114)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2025_11,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_64_2021_03,
 		.gg_global = 96, .gg_jit = 840, .gg_dispatch = 4096,
-		.bytecode_count = 104,
+		.bytecode_count = 104, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, not GC64, 2017-05 (8271c643)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2017_05,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2017_05,
 		.global = GLOBAL_32_2017_05,
 		.trace = TRACE_32_2017_05,
 		.snapshot = SNAPSHOT_2017_05,
 		.jit = JIT_32_2017_05,
 		.gg_global = 64, .gg_jit = 480, .gg_dispatch = 3176,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, not GC64, 2019-01 (749e99ce)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2017_05,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2017_05,
 		.global = GLOBAL_32_2017_05,
 		.trace = TRACE_32_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_32_2017_05,
 		.gg_global = 64, .gg_jit = 480, .gg_dispatch = 3176,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, not GC64, 2020-05 (5655be45)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2017_05,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2017_05,
 		.global = GLOBAL_32_2017_05,
 		.trace = TRACE_32_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_32_2020_05,
 		.gg_global = 64, .gg_jit = 480, .gg_dispatch = 3168,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, not GC64, 2020-06 (a44f53ac)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2017_05,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2017_05,
 		.global = GLOBAL_32_2017_05,
 		.trace = TRACE_32_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_32_2020_06,
 		.gg_global = 64, .gg_jit = 512, .gg_dispatch = 3192,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, not GC64, 2020-06 (ff34b48d)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2020_06,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
 		.global = GLOBAL_32_2020_06,
 		.trace = TRACE_32_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_32_2020_06,
 		.gg_global = 64, .gg_jit = 528, .gg_dispatch = 3208,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, not GC64, 2020-09 (e9af1abe)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2020_06,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
 		.global = GLOBAL_32_2020_09,
 		.trace = TRACE_32_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_32_2020_06,
 		.gg_global = 64, .gg_jit = 536, .gg_dispatch = 3216,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, not GC64, 2021-03 (a32aeadc)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2020_06,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
 		.global = GLOBAL_32_2020_09,
 		.trace = TRACE_32_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_32_2021_03,
 		.gg_global = 64, .gg_jit = 536, .gg_dispatch = 3224,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, not GC64, 2021-06 (394fb626)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2020_06,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
 		.global = GLOBAL_32_2021_06,
 		.trace = TRACE_32_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_32_2021_03,
 		.gg_global = 64, .gg_jit = 552, .gg_dispatch = 3240,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, not GC64, 2024-04 (f5affaa6)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2020_06,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
 		.global = GLOBAL_32_2021_06,
 		.trace = TRACE_32_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_32_2021_03,
 		.gg_global = 64, .gg_jit = 560, .gg_dispatch = 3248,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, not GC64, 2025-11 (68354f44)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2020_06,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
 		.global = GLOBAL_32_2021_06,
 		.trace = TRACE_32_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_32_2021_03,
 		.gg_global = 64, .gg_jit = 560, .gg_dispatch = 3264,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, not GC64, 2025-11 (5c647754)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2020_06,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
 		.global = GLOBAL_32_2025_11,
 		.trace = TRACE_32_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_32_2021_03,
 		.gg_global = 64, .gg_jit = 568, .gg_dispatch = 3272,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "upstream, not GC64, 2026-07 (a2ce8114)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2020_06,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
 		.global = GLOBAL_32_2025_11,
 		.trace = TRACE_32_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_32_2021_03,
 		.gg_global = 64, .gg_jit = 568, .gg_dispatch = 3272,
-		.bytecode_count = 104,
+		.bytecode_count = 104, .interpreter_state_count = 1,
 	},
 	{
 		.name = "OpenResty, GC64, 2017-05 (81158e76)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2017_05,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2017_05,
 		.global = GLOBAL_64_2017_05,
 		.trace = TRACE_64_2017_05,
 		.snapshot = SNAPSHOT_2017_05,
 		.jit = JIT_64_2017_05,
 		.gg_global = 96, .gg_jit = 776, .gg_dispatch = 4024,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "OpenResty, GC64, 2018-10 (c844a613)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2017_05,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2017_05,
 		.global = GLOBAL_64_2017_05,
 		.trace = TRACE_64_2017_05,
 		.snapshot = SNAPSHOT_2017_05,
 		.jit = JIT_64_2017_05,
 		.gg_global = 104, .gg_jit = 784, .gg_dispatch = 4032,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "OpenResty, GC64, 2018-12 (520d53a8)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2017_05,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2017_05,
 		.global = GLOBAL_64_2017_05,
 		.trace = TRACE_64_2018_12_OR,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_64_2017_05,
 		.gg_global = 104, .gg_jit = 784, .gg_dispatch = 4032,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "OpenResty, GC64, 2019-01 (5900ea32)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2017_05,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2017_05,
 		.global = GLOBAL_64_2017_05,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_64_2017_05,
 		.gg_global = 104, .gg_jit = 784, .gg_dispatch = 4032,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "OpenResty, GC64, 2020-09 (5980ef94)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2020_06,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_64_2020_06,
 		.gg_global = 104, .gg_jit = 832, .gg_dispatch = 4064,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "OpenResty, GC64, 2020-09 (7c03b051)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2020_06,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_64_2020_09_OR,
 		.gg_global = 104, .gg_jit = 832, .gg_dispatch = 4104,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "OpenResty, GC64, 2020-10 (5f895f89)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2020_06,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_64_2020_06,
 		.gg_global = 104, .gg_jit = 832, .gg_dispatch = 4096,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "OpenResty, GC64, 2020-10 (341aded9)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2020_06,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_64_2020_06,
 		.gg_global = 112, .gg_jit = 840, .gg_dispatch = 4104,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "OpenResty, GC64, 2020-10 (fe32831a)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2020_09,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_64_2020_06,
 		.gg_global = 112, .gg_jit = 848, .gg_dispatch = 4112,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "OpenResty, GC64, 2021-06 (15e77d84)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2020_09,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_64_2021_03,
 		.gg_global = 112, .gg_jit = 848, .gg_dispatch = 4120,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "OpenResty, GC64, 2024-04 (f5affaa6)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2020_09,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_64_2021_03,
 		.gg_global = 112, .gg_jit = 856, .gg_dispatch = 4128,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "OpenResty, GC64, 2025-11 (68354f44)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2020_09,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_64_2021_03,
 		.gg_global = 112, .gg_jit = 856, .gg_dispatch = 4144,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "OpenResty, GC64, 2025-11 (5c647754)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2025_11,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_64_2021_03,
 		.gg_global = 112, .gg_jit = 864, .gg_dispatch = 4152,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "OpenResty, GC64, 2026-07 (a2ce8114)",
-		.gc64 = true, .object = OBJECT_64, .string = STRING_64_2020_06,
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2020_06,
 		.global = GLOBAL_64_2025_11,
 		.trace = TRACE_64_2019_01,
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_64_2021_03,
 		.gg_global = 112, .gg_jit = 864, .gg_dispatch = 4152,
-		.bytecode_count = 104,
+		.bytecode_count = 104, .interpreter_state_count = 1,
 	},
 	{
 		.name = "Debian 11, not GC64, 2017-05 (8271c643)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2017_05,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2017_05,
 		.global = GLOBAL_32_2017_05_BACKPORT,
 		.trace = TRACE_32_2017_05,
 		.snapshot = SNAPSHOT_2017_05,
 		.jit = JIT_32_2017_05,
 		.gg_global = 64, .gg_jit = 480, .gg_dispatch = 3176,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "Debian 11, not GC64, 2019-01 (749e99ce)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2017_05,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2017_05,
 		.global = GLOBAL_32_2017_05_BACKPORT,
 		.trace = TRACE_32_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_32_2017_05,
 		.gg_global = 64, .gg_jit = 480, .gg_dispatch = 3176,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
 	},
 	{
 		.name = "Tarantool 2.6, not GC64, 2020-07 (ad1d4441)",
-		.gc64 = false, .object = OBJECT_32, .string = STRING_32_2017_05,
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2017_05,
 		.global = GLOBAL_32_2020_07_TARANTOOL,
 		.trace = TRACE_32_2019_01,
 		.snapshot = SNAPSHOT_2019_01,
 		.jit = JIT_32_2017_05,
 		.gg_global = 64, .gg_jit = 512, .gg_dispatch = 3208,
-		.bytecode_count = 97,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "Tarantool, not GC64, 2020-10 (5f6775ae)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2017_05,
+		.global = GLOBAL_32_2020_10_TARANTOOL,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2017_05,
+		.gg_global = 64, .gg_jit = 616, .gg_dispatch = 3336,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "Tarantool, not GC64, 2020-12 (111d377d)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32_TARANTOOL,
+		.string = STRING_32_2017_05,
+		.global = GLOBAL_32_2020_10_TARANTOOL,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2017_05,
+		.gg_global = 64, .gg_jit = 616, .gg_dispatch = 3336,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, not GC64, 2020-12 (0dcae51e)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32_TARANTOOL,
+		.string = STRING_32_2017_05,
+		.global = GLOBAL_32_2020_12_TARANTOOL,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2017_05,
+		.gg_global = 64, .gg_jit = 616, .gg_dispatch = 3336,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, not GC64, 2021-08 (2cacfa8e)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32_TARANTOOL,
+		.string = STRING_32_2017_05,
+		.global = GLOBAL_32_2021_08_TARANTOOL,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2017_05,
+		.gg_global = 64, .gg_jit = 624, .gg_dispatch = 3344,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, not GC64, 2022-04 (601bf760)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32_TARANTOOL,
+		.string = STRING_32_2017_05,
+		.global = GLOBAL_32_2021_08_TARANTOOL,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2017_05,
+		.gg_global = 64, .gg_jit = 632, .gg_dispatch = 3352,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, not GC64, 2022-12 (f708aa5d)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32_TARANTOOL,
+		.string = STRING_32_2017_05,
+		.global = GLOBAL_32_2021_08_TARANTOOL,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2020_05,
+		.gg_global = 64, .gg_jit = 632, .gg_dispatch = 3344,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, not GC64, 2023-05 (7505e78b)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32_TARANTOOL,
+		.string = STRING_32_2017_05,
+		.global = GLOBAL_32_2021_08_TARANTOOL,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2021_03,
+		.jit = JIT_32_2023_05_TARANTOOL,
+		.gg_global = 64, .gg_jit = 632, .gg_dispatch = 3352,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, not GC64, 2023-11 (285a1b0a)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32_TARANTOOL,
+		.string = STRING_32_2017_05,
+		.global = GLOBAL_32_2021_08_TARANTOOL,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2021_03,
+		.jit = JIT_32_2023_05_TARANTOOL,
+		.gg_global = 64, .gg_jit = 640, .gg_dispatch = 3360,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, not GC64, 2024-08 (4b0f1724)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32_TARANTOOL,
+		.string = STRING_32_2017_05,
+		.global = GLOBAL_32_2021_08_TARANTOOL,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2021_03,
+		.jit = JIT_32_2023_05_TARANTOOL,
+		.gg_global = 64, .gg_jit = 648, .gg_dispatch = 3368,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, GC64, 2020-10 (5f6775ae)",
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64,
+		.string = STRING_64_2017_05,
+		.global = GLOBAL_64_2020_10_TARANTOOL,
+		.trace = TRACE_64_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_64_2017_05,
+		.gg_global = 96, .gg_jit = 896, .gg_dispatch = 4168,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "Tarantool, GC64, 2020-12 (111d377d)",
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64_TARANTOOL,
+		.string = STRING_64_2017_05,
+		.global = GLOBAL_64_2020_10_TARANTOOL,
+		.trace = TRACE_64_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_64_2017_05,
+		.gg_global = 96, .gg_jit = 896, .gg_dispatch = 4168,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, GC64, 2020-12 (0dcae51e)",
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64_TARANTOOL,
+		.string = STRING_64_2017_05,
+		.global = GLOBAL_64_2020_12_TARANTOOL,
+		.trace = TRACE_64_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_64_2017_05,
+		.gg_global = 96, .gg_jit = 904, .gg_dispatch = 4176,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, GC64, 2021-08 (2cacfa8e)",
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64_TARANTOOL,
+		.string = STRING_64_2017_05,
+		.global = GLOBAL_64_2021_08_TARANTOOL,
+		.trace = TRACE_64_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_64_2017_05,
+		.gg_global = 96, .gg_jit = 912, .gg_dispatch = 4184,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, GC64, 2022-04 (601bf760)",
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64_TARANTOOL,
+		.string = STRING_64_2017_05,
+		.global = GLOBAL_64_2021_08_TARANTOOL,
+		.trace = TRACE_64_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_64_2017_05,
+		.gg_global = 96, .gg_jit = 920, .gg_dispatch = 4192,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, GC64, 2022-12 (f708aa5d)",
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64_TARANTOOL,
+		.string = STRING_64_2017_05,
+		.global = GLOBAL_64_2021_08_TARANTOOL,
+		.trace = TRACE_64_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_64_2020_05,
+		.gg_global = 96, .gg_jit = 920, .gg_dispatch = 4184,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, GC64, 2023-05 (7505e78b)",
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64_TARANTOOL,
+		.string = STRING_64_2017_05,
+		.global = GLOBAL_64_2021_08_TARANTOOL,
+		.trace = TRACE_64_2019_01,
+		.snapshot = SNAPSHOT_2021_03,
+		.jit = JIT_64_2023_05_TARANTOOL,
+		.gg_global = 96, .gg_jit = 920, .gg_dispatch = 4192,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, GC64, 2023-11 (285a1b0a)",
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64_TARANTOOL,
+		.string = STRING_64_2017_05,
+		.global = GLOBAL_64_2021_08_TARANTOOL,
+		.trace = TRACE_64_2019_01,
+		.snapshot = SNAPSHOT_2021_03,
+		.jit = JIT_64_2023_05_TARANTOOL,
+		.gg_global = 96, .gg_jit = 928, .gg_dispatch = 4200,
+		.bytecode_count = 97, .interpreter_state_count = 3,
+	},
+	{
+		.name = "Tarantool, GC64, 2024-08 (4b0f1724)",
+		.gc64 = true, .object = OBJECT_64, .cframe = CFRAME_64_TARANTOOL,
+		.string = STRING_64_2017_05,
+		.global = GLOBAL_64_2021_08_TARANTOOL,
+		.trace = TRACE_64_2019_01,
+		.snapshot = SNAPSHOT_2021_03,
+		.jit = JIT_64_2023_05_TARANTOOL,
+		.gg_global = 96, .gg_jit = 936, .gg_dispatch = 4208,
+		.bytecode_count = 97, .interpreter_state_count = 3,
 	},
 };
 // clang-format on

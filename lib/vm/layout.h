@@ -24,9 +24,12 @@ struct object_layout {
 		uint16_t bytecode_count, chunk_name, first_line, line_count;
 		uint16_t line_info, bytes;
 	} prototype; /* GCproto; its bytecode follows */
-	struct {
-		uint16_t result_count, thread, pc, previous;
-	} cframe; /* the VM's frame on the C stack */
+};
+
+/* The VM's frame on the C stack, from its stack pointer. At its end are the
+ * registers of its caller, of every build: r14, r15, rbx, rbp, return address. */
+struct cframe_layout {
+	uint16_t bytes, result_count, thread, pc, previous;
 };
 
 struct string_layout {
@@ -65,6 +68,7 @@ struct vm_layout {
 	const char *name; /* fork, kind of reference, first month (commit) */
 	bool gc64;        /* 64 bit references and two-slot frames */
 	struct object_layout object;
+	struct cframe_layout cframe;
 	struct string_layout string;
 	struct global_layout global;
 	struct trace_layout trace;
@@ -74,6 +78,8 @@ struct vm_layout {
 	uint16_t gg_global, gg_jit, gg_dispatch;
 	/* Number of bytecodes; the function headers are the last eight. */
 	uint16_t bytecode_count;
+	/* VM states that all mean the interpreter, the first ones. */
+	uint16_t interpreter_state_count;
 };
 
 extern const struct vm_layout vm_layouts[];
@@ -108,7 +114,8 @@ static inline uint8_t bytecode_funcc(const struct vm_layout *layout)
 /* IR instruction "collectable constant"; the object is in the next slot. */
 #define IR_KGC 24
 
-/* VM state word: a trace number, or the complement of one of these. */
+/* VM state word: a trace number, or the complement of one of these, once the
+ * states of the interpreter are one: see vm_read_state(). */
 #define VMSTATE_INTERP 0
 #define VMSTATE_C      1
 #define VMSTATE_GC     2
@@ -117,15 +124,7 @@ static inline uint8_t bytecode_funcc(const struct vm_layout *layout)
 #define VMSTATE_OPT    5
 #define VMSTATE_ASM    6
 
-/* The VM's frame on the C stack, from its stack pointer: where the registers
- * of its caller are. Of every build. */
-#define CFRAME_BYTES          80
-#define CFRAME_R14            40
-#define CFRAME_R15            48
-#define CFRAME_RBX            56
-#define CFRAME_RBP            64
-#define CFRAME_RETURN_ADDRESS 72
-/* What traces take of the stack below it, at least. */
+/* What traces take of the stack below the C frame, at least. */
 #define TRACE_FRAME_BYTES 16
 
 #endif

@@ -237,7 +237,7 @@ static bool use_frame(struct running_cache *cache, const struct vm *vm,
 	    !lua_function_read(layout, contents.function, &function))
 		return false;
 	if (function.id == FUNCTION_LUA)
-		return load_reference(layout, cframe + layout->object.cframe.pc,
+		return load_reference(layout, cframe + layout->cframe.pc,
 		                      &pc) &&
 		       use_bytecode(cache, vm, function.prototype, pc, running);
 	if (function.id != FUNCTION_C &&
@@ -677,7 +677,7 @@ static bool recorder_runs(const struct vm *vm, uint64_t cframe)
 {
 	uint32_t result_count;
 
-	return !load_u32(cframe + vm->layout->object.cframe.result_count,
+	return !load_u32(cframe + vm->layout->cframe.result_count,
 	                 &result_count) ||
 	       (int32_t)result_count < 0;
 }

@@ -48,7 +48,8 @@ bool trace_read_code(const struct vm *vm, uint32_t number,
 	    !load_u16(trace + layout->stack_adjust, &adjust) ||
 	    code->address == 0 || code->bytes == 0)
 		return false;
-	code->frame_bytes = CFRAME_BYTES + TRACE_FRAME_BYTES + adjust;
+	code->frame_bytes =
+		vm->layout->cframe.bytes + TRACE_FRAME_BYTES + adjust;
 	if (trace_read_start(vm, trace, &start)) {
 		code->prototype = start.prototype;
 		code->start_line = start.line;

@@ -95,7 +95,8 @@ uint64_t vm_chain_next_cframe(const struct vm_chain *chain);
 bool vm_chain_resync(struct vm_chain *chain, struct cpu_registers *registers,
                      struct vm_frame *frame);
 
-/* VM state word; ~VMSTATE_C if it cannot be read. */
+/* VM state word, as layout.h numbers the states; ~VMSTATE_C if it cannot be
+ * read. */
 int32_t vm_read_state(const struct vm *vm);
 
 /* Is the address that of a lua_State of this VM? */

@@ -2,8 +2,8 @@
 /*
  * The VM's frames on the native stack, x86-64. Runs in the signal handler.
  *
- * The whole assembler part of the VM runs on one C frame of CFRAME_BYTES, made
- * on entry; traces run below the same frame. Each entry links its frame to the
+ * The whole assembler part of the VM runs on one C frame of fixed size, made on
+ * entry; traces run below the same frame. Each entry links its frame to the
  * one before: that chain tells true frames from what error unwinding left.
  */
 #include "vm_frame_sig.h"
@@ -44,11 +44,16 @@ void vm_chain_begin(struct vm_chain *chain, const struct vm *vm,
 
 int32_t vm_read_state(const struct vm *vm)
 {
+	int32_t extra = vm->layout->interpreter_state_count - 1;
 	uint32_t word;
+	int32_t state;
 
 	if (!load_u32(vm->global_state + vm->layout->global.vmstate, &word))
 		return ~VMSTATE_C;
-	return (int32_t)word;
+	state = (int32_t)word;
+	if (state >= 0)
+		return state;
+	return ~state <= extra ? ~VMSTATE_INTERP : state + extra;
 }
 
 bool vm_owns_thread(const struct vm *vm, uint64_t thread)
@@ -125,8 +130,7 @@ static bool check_cframe(const struct vm_chain *chain, uint64_t address,
 	const struct vm *vm = chain->now.vm;
 	uint64_t cframe;
 
-	if (!load_reference(vm->layout,
-	                    address + vm->layout->object.cframe.thread,
+	if (!load_reference(vm->layout, address + vm->layout->cframe.thread,
 	                    thread) ||
 	    !vm_owns_thread(vm, *thread) || !read_cframe(vm, *thread, &cframe))
 		return false;
@@ -164,8 +168,7 @@ static const struct vm *vm_of_cframe(const struct vm_chain *chain,
 	uint64_t thread, global, cframe;
 	const struct vm *vm;
 
-	if (!load_reference(kind->layout,
-	                    address + kind->layout->object.cframe.thread,
+	if (!load_reference(kind->layout, address + kind->layout->cframe.thread,
 	                    &thread) ||
 	    !is_object(kind->layout, thread, TYPE_THREAD) ||
 	    !load_reference(kind->layout,
@@ -219,6 +222,7 @@ static bool leave_cframe(struct vm_chain *chain,
                          struct cpu_registers *registers,
                          const struct vm_frame *frame)
 {
+	const struct cframe_layout *layout = &chain->now.vm->layout->cframe;
 	struct cpu_registers caller = *registers;
 	uint64_t previous = 0;
 
@@ -227,17 +231,11 @@ static bool leave_cframe(struct vm_chain *chain,
 	     !load_u64(frame->cframe + (uint64_t)TRACE_R13,
 	               &caller.saved[SAVED_R13])))
 		return false;
-	if (!load_u64(frame->cframe + CFRAME_R14, &caller.saved[SAVED_R14]) ||
-	    !load_u64(frame->cframe + CFRAME_R15, &caller.saved[SAVED_R15]) ||
-	    !load_u64(frame->cframe + CFRAME_RBX, &caller.saved[SAVED_RBX]) ||
-	    !load_u64(frame->cframe + CFRAME_RBP, &caller.saved[SAVED_RBP]) ||
-	    !load_u64(frame->cframe + CFRAME_RETURN_ADDRESS, &caller.ip) ||
-	    !load_u64(frame->cframe +
-	                      chain->now.vm->layout->object.cframe.previous,
-	              &previous) ||
+	caller.sp = frame->cframe;
+	if (!pop_frame(&caller, layout->bytes) ||
+	    !load_u64(frame->cframe + layout->previous, &previous) ||
 	    !caller.ip)
 		return false;
-	caller.sp = frame->cframe + CFRAME_BYTES;
 	*registers = caller;
 	chain->now.started = true;
 	chain->now.next_cframe = previous & CFRAME_MASK;
@@ -324,6 +322,7 @@ static enum vm_step step_vm_code(struct vm_chain *chain, const struct vm *kind,
                                  struct cpu_registers *registers, bool exact,
                                  struct vm_frame *frame)
 {
+	const int frame_bytes = kind->layout->cframe.bytes;
 	int distance =
 		exact ? vm_code_frame_edge(kind->code, registers->ip) : 0;
 	uint64_t return_address;
@@ -332,8 +331,8 @@ static enum vm_step step_vm_code(struct vm_chain *chain, const struct vm *kind,
 		return pop_frame(registers, distance) ? VM_STEP_PLAIN
 		                                      : VM_STEP_LOST;
 	if (exact && vm_code_is_unlinked(kind->code, registers->ip))
-		return pop_frame(registers, CFRAME_BYTES) ? VM_STEP_PLAIN
-		                                          : VM_STEP_LOST;
+		return pop_frame(registers, frame_bytes) ? VM_STEP_PLAIN
+		                                         : VM_STEP_LOST;
 	frame->origin = exact ? VM_FRAME_RUNNING : VM_FRAME_CALLING;
 	if (find_cframe_here(chain, registers, exact, frame))
 		return finish_frame(chain, registers, frame);
@@ -348,10 +347,11 @@ static enum vm_step step_vm_code(struct vm_chain *chain, const struct vm *kind,
 	}
 	/* An FFI callback builds a frame like the others before it links it. */
 	if (!trace_exits(chain) &&
-	    load_u64(registers->sp + CFRAME_RETURN_ADDRESS, &return_address) &&
+	    load_u64(registers->sp + (uint64_t)frame_bytes - 8,
+	             &return_address) &&
 	    is_code(chain, return_address))
-		return pop_frame(registers, CFRAME_BYTES) ? VM_STEP_PLAIN
-		                                          : VM_STEP_LOST;
+		return pop_frame(registers, frame_bytes) ? VM_STEP_PLAIN
+		                                         : VM_STEP_LOST;
 	if (!find_cframe_outside(chain, registers, EXIT_STACK_BYTES_MAX, frame))
 		return VM_STEP_LOST;
 	frame->origin = VM_FRAME_EXIT;
