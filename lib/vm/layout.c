@@ -243,6 +243,15 @@
 		.root = 112 \
 	}
 
+#define TRACE_32_2018_12_OR \
+	{ \
+		.snapshot_count = 28, .map_count = 32, .ir = 16, \
+		.snapshots = 40, .map = 48, .start_prototype = 36, \
+		.start_pc = 56, .start_instruction = 60, .code_bytes = 64, \
+		.code = 72, .stack_adjust = 82, .number = 84, .link = 86, \
+		.root = 88 \
+	}
+
 
 #define SNAPSHOT_2017_05 \
 	{ \
@@ -304,6 +313,12 @@
 	{ \
 		.traces = 384, .trace_count = 396, .exit_parent = 3056, \
 		.exit_number = 3060, .code_area = 3080 \
+	}
+
+#define JIT_32_2020_09_OR \
+	{ \
+		.traces = 360, .trace_count = 372, .exit_parent = 2504, \
+		.exit_number = 2508, .code_area = 2528 \
 	}
 
 #define JIT_32_2023_05_TARANTOOL \
@@ -740,6 +755,149 @@ const struct vm_layout vm_layouts[] = {
 		.snapshot = SNAPSHOT_2021_03,
 		.jit = JIT_64_2021_03,
 		.gg_global = 112, .gg_jit = 864, .gg_dispatch = 4152,
+		.bytecode_count = 104, .interpreter_state_count = 1,
+	},
+	{
+		.name = "OpenResty, not GC64, 2018-10 (c844a613)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2017_05,
+		.global = GLOBAL_32_2017_05,
+		.trace = TRACE_32_2017_05,
+		.snapshot = SNAPSHOT_2017_05,
+		.jit = JIT_32_2017_05,
+		.gg_global = 72, .gg_jit = 488, .gg_dispatch = 3184,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "OpenResty, not GC64, 2018-12 (520d53a8)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2017_05,
+		.global = GLOBAL_32_2017_05,
+		.trace = TRACE_32_2018_12_OR,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2017_05,
+		.gg_global = 72, .gg_jit = 488, .gg_dispatch = 3184,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "OpenResty, not GC64, 2019-01 (5900ea32)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2017_05,
+		.global = GLOBAL_32_2017_05,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2017_05,
+		.gg_global = 72, .gg_jit = 488, .gg_dispatch = 3184,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "OpenResty, not GC64, 2020-09 (5980ef94)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
+		.global = GLOBAL_32_2020_06,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2020_06,
+		.gg_global = 72, .gg_jit = 536, .gg_dispatch = 3216,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "OpenResty, not GC64, 2020-09 (7c03b051)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
+		.global = GLOBAL_32_2020_06,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2020_09_OR,
+		.gg_global = 72, .gg_jit = 536, .gg_dispatch = 3256,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "OpenResty, not GC64, 2020-10 (5f895f89)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
+		.global = GLOBAL_32_2020_06,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2020_06,
+		.gg_global = 72, .gg_jit = 536, .gg_dispatch = 3248,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "OpenResty, not GC64, 2020-10 (4a1cc48a)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
+		.global = GLOBAL_32_2020_06,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2020_06,
+		.gg_global = 72, .gg_jit = 544, .gg_dispatch = 3256,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "OpenResty, not GC64, 2020-10 (341aded9)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
+		.global = GLOBAL_32_2020_06,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2020_06,
+		.gg_global = 80, .gg_jit = 552, .gg_dispatch = 3264,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "OpenResty, not GC64, 2020-10 (fe32831a)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
+		.global = GLOBAL_32_2020_09,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2019_01,
+		.jit = JIT_32_2020_06,
+		.gg_global = 80, .gg_jit = 560, .gg_dispatch = 3272,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "OpenResty, not GC64, 2021-06 (15e77d84)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
+		.global = GLOBAL_32_2021_06,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2021_03,
+		.jit = JIT_32_2021_03,
+		.gg_global = 80, .gg_jit = 576, .gg_dispatch = 3296,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "OpenResty, not GC64, 2025-11 (68354f44)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
+		.global = GLOBAL_32_2021_06,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2021_03,
+		.jit = JIT_32_2021_03,
+		.gg_global = 80, .gg_jit = 576, .gg_dispatch = 3312,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "OpenResty, not GC64, 2025-11 (5c647754)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
+		.global = GLOBAL_32_2025_11,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2021_03,
+		.jit = JIT_32_2021_03,
+		.gg_global = 80, .gg_jit = 584, .gg_dispatch = 3320,
+		.bytecode_count = 97, .interpreter_state_count = 1,
+	},
+	{
+		.name = "OpenResty, not GC64, 2026-07 (a2ce8114)",
+		.gc64 = false, .object = OBJECT_32, .cframe = CFRAME_32,
+		.string = STRING_32_2020_06,
+		.global = GLOBAL_32_2025_11,
+		.trace = TRACE_32_2019_01,
+		.snapshot = SNAPSHOT_2021_03,
+		.jit = JIT_32_2021_03,
+		.gg_global = 80, .gg_jit = 584, .gg_dispatch = 3320,
 		.bytecode_count = 104, .interpreter_state_count = 1,
 	},
 	{
