@@ -97,6 +97,7 @@ size_t dump_file_write(const void **data, size_t bytes, void *context)
 			break;
 		}
 		done += (size_t)written;
+		file->written_bytes += (uint64_t)written;
 	}
 	return done;
 }
@@ -128,4 +129,10 @@ void dump_file_free(struct dump_file *file)
 	free(file->path);
 	file->fd = -1;
 	file->path = NULL;
+}
+
+void dump_file_abandon(const struct dump_file *file)
+{
+	if (is_our_file(file, file->fd))
+		close(file->fd);
 }

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "error.h"
@@ -18,6 +19,7 @@ struct dump_file {
 	int failed_errno; /* of the first write that failed, 0: none */
 	dev_t device;     /* which file it is, by whatever name */
 	ino_t inode;
+	uint64_t written_bytes; /* so far */
 };
 
 /* Creates the file if need be, but leaves what is in it alone. */
@@ -34,5 +36,9 @@ bool dump_file_is_same(const struct dump_file *a, const struct dump_file *b);
 /* -1 if closing or an earlier write failed. The path stays for messages. */
 int dump_file_close(struct dump_file *file, struct error *error);
 void dump_file_free(struct dump_file *file);
+
+/* In the child of a fork: closes it, and leaves the rest alone, which another
+ * thread may have been changing. */
+void dump_file_abandon(const struct dump_file *file);
 
 #endif

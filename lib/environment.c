@@ -33,6 +33,8 @@ static const struct {
 	{"clock", "LUAJIT_SYSPROF_CLOCK", NULL, false},
 	{"overhead", "LUAJIT_SYSPROF_OVERHEAD", NULL, true},
 	{"signal", "LUAJIT_SYSPROF_SIGNAL", NULL, false},
+	{"rotate", "LUAJIT_SYSPROF_ROTATE", NULL, true},
+	{"rotate_limit", "LUAJIT_SYSPROF_ROTATE_LIMIT", NULL, false},
 	{"fork", "LUAJIT_SYSPROF_FORK", "follow", false},
 };
 
@@ -146,10 +148,18 @@ static void report_refusal(const char *path, const struct error *error)
 }
 
 /* Several processes may run with one environment: the first one to come makes the
- * file of that name, others have their id behind it. */
+ * file of that name, others have their id behind it. All dumps of a rotation have
+ * it anyway. */
 static void choose_path(const char *wanted, char *path)
 {
-	int fd = open(wanted, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	const char *rotate = secure_getenv("LUAJIT_SYSPROF_ROTATE");
+	int fd;
+
+	if (rotate && rotate[0]) {
+		snprintf(path, PATH_BYTES, "%s", wanted);
+		return;
+	}
+	fd = open(wanted, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 
 	if (fd >= 0)
 		close(fd);

@@ -305,3 +305,8 @@ size_t function_names_find(struct function_names *names, const char *chunk,
 	return copy_name(lua_definitions_find(&file->definitions, first_line),
 	                 name, capacity);
 }
+
+size_t function_names_held_bytes(const struct function_names *names)
+{
+	return sizeof(*names) + names->held_bytes;
+}

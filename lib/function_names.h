@@ -18,6 +18,7 @@ struct function_names; /* function_names.c: caches the files it has read */
 
 struct function_names *function_names_open(void); /* NULL: out of memory */
 void function_names_close(struct function_names *names);
+size_t function_names_held_bytes(const struct function_names *names);
 
 /* A chunk name of this length may have been cut: CHUNK_NAME_BYTES_MAX of
  * lua_symbols_sig.c. */

@@ -29,14 +29,15 @@
 #define OVERHEAD_PERMILLE_DEFAULT 50
 #define PATH_DEFAULT              "sysprof.bin"
 #define OPTION_NAMES                                                           \
-	"mode, interval, clock, path, scope, fork, overhead, signal, perf, "   \
-	"perf_dir"
+	"mode, interval, clock, path, rotate, rotate_limit, scope, fork, "     \
+	"overhead, signal, perf, perf_dir"
 
 /* ---- start ---------------------------------------------------------------- */
 
 static const char *const option_names[] = {
-	"mode",     "interval", "clock", "path",     "scope", "fork",
-	"overhead", "signal",   "perf",  "perf_dir", NULL};
+	"mode",         "interval", "clock", "path",     "rotate",
+	"rotate_limit", "scope",    "fork",  "overhead", "signal",
+	"perf",         "perf_dir", NULL};
 
 static int read_mode(lua_State *L, int options, uint8_t *mode,
                      struct error *error)
@@ -149,6 +150,40 @@ static int read_path(lua_State *L, int options, uint8_t mode, const char **path,
 		return 0;
 	lua_options_push(L, options, "path");
 	return lua_options_read_path(L, PATH_DEFAULT, path, error);
+}
+
+static int read_rotate(lua_State *L, int options, uint8_t mode,
+                       struct rotation_options *rotation, struct error *error)
+{
+	const char *when;
+
+	rotation->total_bytes = ROTATION_TOTAL_BYTES_DEFAULT;
+	lua_options_push(L, options, "rotate_limit");
+	if (!lua_isnil(L, -1) &&
+	    (lua_type(L, -1) != LUA_TSTRING ||
+	     !rotation_read_total(lua_tostring(L, -1), rotation)))
+		return lua_options_refuse(L, error,
+		                          "rotate_limit must be the bytes of "
+		                          "all dumps, such as \"500M\" or "
+		                          "\"2G\", and at least \"1M\"");
+	lua_options_push(L, options, "rotate");
+	if (lua_isnil(L, -1))
+		return 0;
+	/* A copy becomes the text: the message tells what was got. */
+	lua_pushvalue(L, -1);
+	when = lua_isstring(L, -1) ? lua_tostring(L, -1) : "";
+	lua_insert(L, -2);
+	if (!rotation_read_when(when, rotation))
+		return lua_options_refuse(
+			L, error,
+			"rotate must be seconds, at least 1, a time such as "
+			"\"10min\" or \"1h\", or bytes such as \"64M\", at "
+			"least \"64K\"");
+	if (mode != LUAM_SYSPROF_DEFAULT)
+		return 0;
+	return error_set(error, PROFILE_ERRUSE, EINVAL,
+	                 "rotate needs mode \"L\" or \"C\": mode \"D\" writes "
+	                 "no dump");
 }
 
 static int read_perf(lua_State *L, int options, enum perf_names_kind *perf,
@@ -292,6 +327,8 @@ int sysprof_read_options(lua_State *L, int table,
 	    read_mode(L, table, &options->mode, error) < 0 ||
 	    read_times(L, table, options, error) < 0 ||
 	    read_path(L, table, options->mode, &options->path, error) < 0 ||
+	    read_rotate(L, table, options->mode, &options->rotation, error) <
+	            0 ||
 	    read_scope(L, table, &options->process, error) < 0 ||
 	    read_fork(L, table, &options->follow_forks, error) < 0 ||
 	    read_overhead(L, table, &options->overhead_permille, error) < 0 ||
@@ -377,6 +414,19 @@ static void set_incomplete(lua_State *L,
 	lua_setfield(L, -2, "incomplete");
 }
 
+/* Memory at most, as far as it was ever touched. */
+static void set_held(lua_State *L, const struct session_report *report)
+{
+	uint64_t samplers = report->threads.held_bytes;
+	uint64_t writer = report->writer.held_bytes;
+
+	set_number(L, "held_bytes", samplers + writer);
+	lua_newtable(L);
+	set_number(L, "samplers", samplers);
+	set_number(L, "writer", writer);
+	lua_setfield(L, -2, "held");
+}
+
 static int sysprof_report(lua_State *L)
 {
 	struct session_report report;
@@ -394,7 +444,9 @@ static int sysprof_report(lua_State *L)
 	lua_setfield(L, -2, "running");
 	set_number(L, "threads", report.threads.thread_count);
 	set_number(L, "missed_threads", report.threads.missed_count);
-	set_number(L, "held_bytes", report.threads.held_bytes);
+	set_held(L, &report);
+	set_number(L, "dumps", report.writer.dump_count);
+	set_number(L, "removed_dumps", report.writer.removed_count);
 	if (!report.clock)
 		return 1;
 	lua_pushstring(L, report.clock);

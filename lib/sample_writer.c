@@ -28,6 +28,7 @@ struct sample_writer {
 	struct call_tree tree;
 	bool rule_missing; /* a sample met code without unwind rules */
 	struct said_label labels[LABEL_SLOTS];
+	uint64_t sample_count; /* in this dump */
 	bool has_labels; /* some were said: coroutines without one matter */
 	struct guest_entry guest[SAMPLE_FRAMES_MAX];
 	uint64_t host[SAMPLE_FRAMES_MAX];
@@ -48,10 +49,13 @@ sample_writer_open(const struct sample_writer_options *options,
 	}
 	samples->options = *options;
 	samples->symbols = symbol_writer_open(options->encoder, error);
-	if (samples->symbols)
-		return samples;
-	sample_writer_close(samples);
-	return NULL;
+	if (!samples->symbols) {
+		sample_writer_close(samples);
+		return NULL;
+	}
+	if (options->keeps_names)
+		symbol_writer_keep(samples->symbols);
+	return samples;
 }
 
 void sample_writer_close(struct sample_writer *samples)
@@ -120,27 +124,53 @@ static void map_markers(struct sample_writer *samples)
 	}
 }
 
-void sample_writer_head(struct sample_writer *samples,
-                        const struct fast_names *fast_names)
+void sample_writer_map_names(struct sample_writer *samples,
+                             const struct fast_names *fast_names)
 {
-	symbol_writer_fast(samples->symbols, fast_names);
 	if (!samples->options.names)
 		return;
 	map_fast_functions(samples, fast_names);
 	map_markers(samples);
 }
 
+/* ---- the head of a dump ---------------------------------------------------- */
+
+void sample_writer_begin_dump(struct sample_writer *samples,
+                              const struct fast_names *fast_names)
+{
+	samples->sample_count = 0;
+	memset(samples->labels, 0, sizeof(samples->labels));
+	call_tree_reset(&samples->tree);
+	symbol_writer_fast(samples->symbols, fast_names);
+	symbol_writer_begin_dump(samples->symbols);
+}
+
+uint64_t sample_writer_count(const struct sample_writer *samples)
+{
+	return samples->sample_count;
+}
+
+size_t sample_writer_held_bytes(const struct sample_writer *samples)
+{
+	return sizeof(*samples) + call_tree_held_bytes(&samples->tree) +
+	       symbol_writer_held_bytes(samples->symbols);
+}
+
 /* ---- samples ------------------------------------------------------------- */
 
 /* Names precede the sample that needs them. */
-static void write_native_symbols(struct sample_writer *samples,
-                                 const struct sample *sample)
+static void write_symbols(struct sample_writer *samples,
+                          const struct sample *sample)
 {
+	if (sample->state == STATE_TRACE)
+		symbol_writer_find_lua(samples->symbols, sample->trace_symbol);
 	for (size_t i = 0; i < sample->frame_count; i++) {
 		const struct frame *frame = &sample->frames[i];
 
 		if (frame->kind == FRAME_HOST || frame->kind == FRAME_C)
 			symbol_writer_native(samples->symbols, frame->value);
+		else if (frame->kind == FRAME_LUA)
+			symbol_writer_find_lua(samples->symbols, frame->value);
 	}
 }
 
@@ -262,7 +292,8 @@ static void write_sample(struct sample_writer *samples,
 	struct lua_symbol_entry symbol;
 
 	note_missing_rule(samples, sample);
-	write_native_symbols(samples, sample);
+	samples->sample_count++;
+	write_symbols(samples, sample);
 	write_label(samples, sample);
 	write_sample_facts(samples, sample);
 	if (sample->state != STATE_TRACE) {

@@ -24,6 +24,7 @@ struct sample_writer_options {
 	struct perf_names *names; /* NULL: perf is off; outlives it, too */
 	uint64_t fast_address;    /* as in struct sampler_options */
 	uint64_t marker_address;  /* as in struct sampler_options */
+	bool keeps_names;         /* there will be more than one dump */
 };
 
 /* NULL with the reason in *error. */
@@ -32,10 +33,19 @@ sample_writer_open(const struct sample_writer_options *options,
                    struct error *error);
 void sample_writer_close(struct sample_writer *samples);
 
-/* At the head of the stream: library functions and markers are few, and all are
- * named. */
-void sample_writer_head(struct sample_writer *samples,
-                        const struct fast_names *fast_names);
+/* Library functions and markers are few, and all are named for perf. Once. */
+void sample_writer_map_names(struct sample_writer *samples,
+                             const struct fast_names *fast_names);
+
+/* At the head of a dump, the first one or another: it knows nothing yet. For
+ * others keeps_names must have been set. */
+void sample_writer_begin_dump(struct sample_writer *samples,
+                              const struct fast_names *fast_names);
+
+/* Samples in the dump so far. */
+uint64_t sample_writer_count(const struct sample_writer *samples);
+
+size_t sample_writer_held_bytes(const struct sample_writer *samples);
 
 /* Writes a record of a ring. */
 void sample_writer_record(struct sample_writer *samples,

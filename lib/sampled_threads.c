@@ -353,6 +353,13 @@ uint32_t sampled_threads_next_change(struct sampled_threads *threads,
 	return 0;
 }
 
+void sampled_threads_begin_dump(struct sampled_threads *threads)
+{
+	for (struct sampled_thread *thread = threads->first; thread;
+	     thread = thread->next)
+		thread->told_interval_ns = threads->options.interval_ns;
+}
+
 /* ---- opening and closing ---------------------------------------------------- */
 
 static int open_first(struct sampled_threads *threads, struct error *error)

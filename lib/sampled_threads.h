@@ -63,6 +63,9 @@ void sampled_threads_refresh(struct sampled_threads *threads);
 uint32_t sampled_threads_next_change(struct sampled_threads *threads,
                                      uint64_t *interval_ns);
 
+/* Another dump begins: changes are told again. */
+void sampled_threads_begin_dump(struct sampled_threads *threads);
+
 /* The sampler with a number from 0 on, NULL: no more. They stay until the next
  * refresh. */
 struct sampler *sampled_threads_at(struct sampled_threads *threads,

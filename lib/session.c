@@ -212,6 +212,9 @@ static void read_report(const struct session *session,
 		sample_clock_name(sampled_threads_clock(session->threads));
 	sampled_threads_read_counters(session->threads, &report->counters);
 	sampled_threads_read_facts(session->threads, &report->threads);
+	report->writer = session->writer_facts;
+	if (session->writer)
+		writer_read_facts(session->writer, &report->writer);
 }
 
 /* Does the host's part of the end, once. The profile has ended by then. */

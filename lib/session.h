@@ -23,6 +23,7 @@
 #include "perf_names.h"
 #include "sampled_threads.h"
 #include "sampler_sig.h"
+#include "writer.h"
 
 struct session_options {
 	uint8_t mode;               /* LUAM_SYSPROF_* */
@@ -38,6 +39,7 @@ struct session_options {
 	struct sample_event event; /* first_clock SAMPLE_CLOCK_EVENT */
 
 	const char *path; /* of the dump; NULL: the callbacks take it */
+	struct rotation_options rotation;
 	luam_Sysprof_writer writer;
 	luam_Sysprof_on_stop on_stop; /* called once when the profile ends, but
 	                               * not by a start that failed */
@@ -54,6 +56,7 @@ struct session_report {
 	const char *clock;    /* sample_clock_name(), NULL: as above */
 	struct sampler_counters counters;
 	struct sampled_threads_facts threads;
+	struct writer_facts writer; /* zeros in mode D */
 };
 
 /* Samples the calling thread, on which the VM of L runs, or all threads. Changes

@@ -90,6 +90,11 @@ static uint32_t next_change(void *context, uint64_t *interval_ns)
 	return sampled_threads_next_change(context, interval_ns);
 }
 
+static void begin_dump(void *context)
+{
+	sampled_threads_begin_dump(context);
+}
+
 static struct sampler *thread_at(void *context, size_t index)
 {
 	return sampled_threads_at(context, index);
@@ -115,12 +120,12 @@ static int complete_tables(const struct session *session, struct error *error)
 }
 
 /* From the file's name to one of this process: "dump.bin.PID", cut off where a
- * parent had put its own. */
+ * parent had put its own. Those of a rotation have it anyway. */
 static void add_process_id(struct session *session)
 {
 	size_t length = strlen(session->path);
 
-	if (length == 0)
+	if (length == 0 || rotation_is_on(&session->options.rotation))
 		return;
 	if (session->is_child)
 		length = (size_t)(strrchr(session->path, '.') - session->path);
@@ -144,8 +149,8 @@ static int copy_path(struct session *session, struct error *error)
 	else
 		length = snprintf(session->path, sizeof(session->path), "%s/%s",
 		                  directory, path);
-	/* With room for a process id. */
-	if (length + 12 < (int)sizeof(session->path))
+	/* With room for a process id, or the name of a rotation's dump. */
+	if (length + ROTATION_SUFFIX_BYTES < (int)sizeof(session->path))
 		return 0;
 	return error_set(error, PROFILE_ERRIO, ENAMETOOLONG, "%.200s: %s", path,
 	                 strerror(ENAMETOOLONG));
@@ -161,6 +166,7 @@ static int open_writer(struct session *session, struct error *error)
 				.context = session->threads,
 				.refresh = refresh_threads,
 				.next_change = next_change,
+				.begin_dump = begin_dump,
 				.at = thread_at,
 				.read_counters = read_thread_counters,
 				.disable = disable_threads,
@@ -172,6 +178,7 @@ static int open_writer(struct session *session, struct error *error)
 		.vm_description = session->vm.description,
 		.fast_names = &session->fast_names,
 		.path = session->path[0] ? session->path : NULL,
+		.rotation = options->rotation,
 		.callback = options->writer,
 		.context = options->context,
 		.buffer = options->buffer,
@@ -202,7 +209,11 @@ int session_close_writer(struct session *session, struct error *error)
 	writer = session->writer;
 	session->writer = NULL;
 	pthread_mutex_unlock(&sessions.lock);
-	return writer ? writer_close(writer, error) : 0;
+	if (!writer)
+		return 0;
+	writer_stop(writer);
+	writer_read_facts(writer, &session->writer_facts);
+	return writer_close(writer, error);
 }
 
 void session_stop_sampling(struct session *session)

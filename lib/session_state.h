@@ -43,6 +43,7 @@ struct session {
 	struct writer *writer;
 	pthread_t writer_thread;
 	bool has_writer_thread;
+	struct writer_facts writer_facts; /* the last ones */
 	struct perf_share perf;
 	/* Of the dump: options.path is the caller's, and may be relative to a
 	 * directory that the process leaves. */

@@ -20,12 +20,35 @@ struct seen_addresses {
 	uint64_t slots[1u << SEEN_BITS]; /* address, 0: free */
 };
 
+/* Of the names of Lua functions for dumps to come. The oldest go: a function
+ * that was not described for so long hardly runs any more. */
+#define KEPT_BYTES_MAX ((size_t)16 << 20)
+
+/* What a dump says of a Lua function. */
+struct kept_symbol {
+	struct lua_symbol *symbol; /* a copy, behind this */
+	size_t bytes;              /* of it all */
+	char function[];           /* its name, terminated; then the copy */
+};
+
+struct remembered_symbol {
+	struct lua_symbol_entry entry;
+	uint32_t dump;            /* the last one that it was written to */
+	struct kept_symbol *kept; /* NULL: not, or not any more */
+};
+
 struct symbol_writer {
 	struct sysprof_encoder *encoder;
 	struct function_names *function_names;
 	struct host_symbols *host_symbols;
-	struct lua_symbol_entry *lua_symbols; /* by id */
+	struct remembered_symbol *lua_symbols; /* by id */
 	size_t lua_symbol_capacity;
+	bool keeps;
+	uint32_t dump; /* number of the one that is being written */
+	size_t kept_bytes;
+	size_t kept_oldest;          /* ids below have none */
+	struct trace_symbol *traces; /* by number, 0: not known; if keeps */
+	size_t trace_capacity;
 	struct seen_addresses seen_functions; /* their start */
 	struct seen_addresses seen_addresses;
 };
@@ -59,9 +82,19 @@ void symbol_writer_close(struct symbol_writer *symbols)
 		return;
 	host_symbols_close(symbols->host_symbols);
 	function_names_close(symbols->function_names);
+	for (size_t id = 0; id < symbols->lua_symbol_capacity; id++)
+		free(symbols->lua_symbols[id].kept);
 	free(symbols->lua_symbols);
+	free(symbols->traces);
 	free(symbols);
 }
+
+void symbol_writer_keep(struct symbol_writer *symbols)
+{
+	symbols->keeps = true;
+}
+
+/* ---- native functions ------------------------------------------------------ */
 
 /* True if the address was there already. */
 static bool seen_before(struct seen_addresses *seen, uint64_t address)
@@ -92,12 +125,60 @@ void symbol_writer_native(struct symbol_writer *symbols, uint64_t address)
 	sysprof_write_c_symbol(symbols->encoder, symbol.start, name);
 }
 
-/* False: out of memory, the symbol has no entry then. */
-static bool remember_lua_symbol(struct symbol_writer *symbols,
-                                const struct lua_symbol *symbol)
+/* ---- Lua functions -------------------------------------------------------- */
+
+static void forget_oldest(struct symbol_writer *symbols)
+{
+	struct remembered_symbol *oldest =
+		&symbols->lua_symbols[symbols->kept_oldest++];
+
+	if (!oldest->kept)
+		return;
+	symbols->kept_bytes -= oldest->kept->bytes;
+	free(oldest->kept);
+	oldest->kept = NULL;
+}
+
+/* NULL where memory is short: later dumps lack the name. */
+static struct kept_symbol *copy_symbol(const struct lua_symbol *symbol,
+                                       const char *function)
+{
+	size_t function_bytes = (strlen(function) + 8) & ~(size_t)7;
+	size_t bytes = sizeof(struct kept_symbol) + function_bytes +
+	               symbol->record.bytes;
+	struct kept_symbol *kept = malloc(bytes);
+
+	if (!kept)
+		return NULL;
+	kept->bytes = bytes;
+	strcpy(kept->function, function);
+	kept->symbol = (void *)(kept->function + function_bytes);
+	memcpy(kept->symbol, symbol, symbol->record.bytes);
+	return kept;
+}
+
+static void keep_symbol(struct symbol_writer *symbols,
+                        struct remembered_symbol *remembered,
+                        const struct lua_symbol *symbol, const char *function)
+{
+	if (!symbols->keeps || remembered->kept)
+		return;
+	remembered->kept = copy_symbol(symbol, function);
+	if (!remembered->kept)
+		return;
+	symbols->kept_bytes += remembered->kept->bytes;
+	if (symbols->kept_oldest > symbol->id)
+		symbols->kept_oldest = symbol->id;
+	while (symbols->kept_bytes > KEPT_BYTES_MAX)
+		forget_oldest(symbols);
+}
+
+/* NULL: out of memory, the symbol has no entry then. */
+static struct remembered_symbol *remember(struct symbol_writer *symbols,
+                                          const struct lua_symbol *symbol)
 {
 	size_t capacity = symbols->lua_symbol_capacity;
-	struct lua_symbol_entry *grown;
+	struct remembered_symbol *grown;
 
 	while (capacity <= symbol->id)
 		capacity = capacity > 0 ? 2 * capacity : 1024;
@@ -105,34 +186,24 @@ static bool remember_lua_symbol(struct symbol_writer *symbols,
 		grown = realloc(symbols->lua_symbols,
 		                capacity * sizeof(*grown));
 		if (!grown)
-			return false;
+			return NULL;
 		memset(grown + symbols->lua_symbol_capacity, 0,
 		       (capacity - symbols->lua_symbol_capacity) *
 		               sizeof(*grown));
 		symbols->lua_symbols = grown;
 		symbols->lua_symbol_capacity = capacity;
 	}
-	symbols->lua_symbols[symbol->id] = (struct lua_symbol_entry){
+	grown = &symbols->lua_symbols[symbol->id];
+	grown->entry = (struct lua_symbol_entry){
 		.prototype = symbol->prototype,
 		.first_line = symbol->first_line,
 	};
-	return true;
+	return grown;
 }
 
-struct lua_symbol_entry
-symbol_writer_find_lua(const struct symbol_writer *symbols, uint64_t id)
+static void write_lua(struct symbol_writer *symbols,
+                      const struct lua_symbol *symbol, const char *function)
 {
-	if (id < symbols->lua_symbol_capacity)
-		return symbols->lua_symbols[id];
-	return (struct lua_symbol_entry){0};
-}
-
-size_t symbol_writer_lua(struct symbol_writer *symbols,
-                         const struct lua_symbol *symbol, char *function)
-{
-	size_t function_bytes = function_names_find(
-		symbols->function_names, symbol->chunk, symbol->chunk_bytes,
-		symbol->first_line, function, FUNCTION_NAME_BYTES);
 	struct lua_symbol_facts facts = {
 		.id = symbol->id,
 		.prototype = symbol->prototype,
@@ -143,16 +214,47 @@ size_t symbol_writer_lua(struct symbol_writer *symbols,
 		.function = function,
 	};
 
-	if (!remember_lua_symbol(symbols, symbol))
-		return function_bytes;
 	sysprof_write_proto(symbols->encoder, symbol->prototype, symbol->chunk,
 	                    symbol->chunk_bytes, symbol->first_line);
 	sysprof_write_lua_symbol(symbols->encoder, &facts);
+}
+
+size_t symbol_writer_lua(struct symbol_writer *symbols,
+                         const struct lua_symbol *symbol, char *function)
+{
+	size_t function_bytes = function_names_find(
+		symbols->function_names, symbol->chunk, symbol->chunk_bytes,
+		symbol->first_line, function, FUNCTION_NAME_BYTES);
+	struct remembered_symbol *remembered = remember(symbols, symbol);
+
+	if (!remembered)
+		return function_bytes;
+	write_lua(symbols, symbol, function);
+	remembered->dump = symbols->dump;
+	keep_symbol(symbols, remembered, symbol, function);
 	return function_bytes;
 }
 
-void symbol_writer_trace(struct symbol_writer *symbols,
-                         const struct trace_symbol *trace)
+struct lua_symbol_entry symbol_writer_find_lua(struct symbol_writer *symbols,
+                                               uint64_t id)
+{
+	struct remembered_symbol *remembered;
+
+	if (id >= symbols->lua_symbol_capacity)
+		return (struct lua_symbol_entry){0};
+	remembered = &symbols->lua_symbols[id];
+	if (remembered->kept && remembered->dump != symbols->dump) {
+		remembered->dump = symbols->dump;
+		write_lua(symbols, remembered->kept->symbol,
+		          remembered->kept->function);
+	}
+	return remembered->entry;
+}
+
+/* ---- traces ---------------------------------------------------------------- */
+
+static void write_trace(struct symbol_writer *symbols,
+                        const struct trace_symbol *trace)
 {
 	struct lua_symbol_entry symbol =
 		symbol_writer_find_lua(symbols, trace->lua_symbol);
@@ -161,6 +263,56 @@ void symbol_writer_trace(struct symbol_writer *symbols,
 	                    symbol.prototype, trace->start_line);
 	sysprof_write_trace_code(symbols->encoder, trace->trace_number,
 	                         trace->code, trace->code_bytes);
+}
+
+/* Numbers have 16 bits. Where memory is short later dumps lack the name. */
+static void keep_trace(struct symbol_writer *symbols,
+                       const struct trace_symbol *trace)
+{
+	size_t capacity = symbols->trace_capacity;
+	struct trace_symbol *grown;
+
+	while (capacity <= trace->trace_number)
+		capacity = capacity > 0 ? 2 * capacity : 256;
+	if (capacity > symbols->trace_capacity) {
+		grown = realloc(symbols->traces, capacity * sizeof(*grown));
+		if (!grown)
+			return;
+		memset(grown + symbols->trace_capacity, 0,
+		       (capacity - symbols->trace_capacity) * sizeof(*grown));
+		symbols->traces = grown;
+		symbols->trace_capacity = capacity;
+	}
+	symbols->traces[trace->trace_number] = *trace;
+}
+
+void symbol_writer_trace(struct symbol_writer *symbols,
+                         const struct trace_symbol *trace)
+{
+	write_trace(symbols, trace);
+	if (symbols->keeps && trace->trace_number <= UINT16_MAX)
+		keep_trace(symbols, trace);
+}
+
+/* ---- a dump and all -------------------------------------------------------- */
+
+void symbol_writer_begin_dump(struct symbol_writer *symbols)
+{
+	symbols->dump++;
+	memset(&symbols->seen_functions, 0, sizeof(symbols->seen_functions));
+	memset(&symbols->seen_addresses, 0, sizeof(symbols->seen_addresses));
+	for (size_t i = 1; i < symbols->trace_capacity; i++)
+		if (symbols->traces[i].trace_number != 0)
+			write_trace(symbols, &symbols->traces[i]);
+}
+
+size_t symbol_writer_held_bytes(const struct symbol_writer *symbols)
+{
+	return sizeof(*symbols) + symbols->kept_bytes +
+	       symbols->lua_symbol_capacity * sizeof(*symbols->lua_symbols) +
+	       symbols->trace_capacity * sizeof(*symbols->traces) +
+	       host_symbols_held_bytes(symbols->host_symbols) +
+	       function_names_held_bytes(symbols->function_names);
 }
 
 void symbol_writer_fast(struct symbol_writer *symbols,

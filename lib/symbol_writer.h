@@ -30,6 +30,16 @@ struct symbol_writer *symbol_writer_open(struct sysprof_encoder *encoder,
                                          struct error *error);
 void symbol_writer_close(struct symbol_writer *symbols);
 
+/* From now on what was written is kept, in bounded memory, so that it can be
+ * written once more. */
+void symbol_writer_keep(struct symbol_writer *symbols);
+/* The encoder is at the head of another dump, which knows no names: each is
+ * written when it is needed there, those of traces at once. */
+void symbol_writer_begin_dump(struct symbol_writer *symbols);
+
+/* What it holds at most. */
+size_t symbol_writer_held_bytes(const struct symbol_writer *symbols);
+
 /* The function that holds the address, unless it was written before. */
 void symbol_writer_native(struct symbol_writer *symbols, uint64_t address);
 
@@ -37,8 +47,9 @@ void symbol_writer_native(struct symbol_writer *symbols, uint64_t address);
  * where it is not known. */
 size_t symbol_writer_lua(struct symbol_writer *symbols,
                          const struct lua_symbol *symbol, char *function);
-struct lua_symbol_entry
-symbol_writer_find_lua(const struct symbol_writer *symbols, uint64_t id);
+/* Its name is in the dump then. */
+struct lua_symbol_entry symbol_writer_find_lua(struct symbol_writer *symbols,
+                                               uint64_t id);
 
 void symbol_writer_trace(struct symbol_writer *symbols,
                          const struct trace_symbol *trace);

@@ -50,6 +50,9 @@ struct writer {
 	struct writer_options options;
 	bool has_file; /* else the callback takes the stream */
 	struct dump_file file;
+	struct rotation rotation; /* with has_file; of options.rotation */
+	/* For others to read. */
+	_Atomic uint64_t held_bytes, dump_count, removed_count;
 	uint8_t *buffer; /* options.buffer, or our own of FILE_BUFFER_BYTES */
 	struct fast_names fast_names;
 
@@ -58,13 +61,15 @@ struct writer {
 	pthread_cond_t changed;
 	enum writer_state state;
 	bool flush_wanted; /* guarded by lock */
+	bool is_joined;    /* the thread has ended */
 
 	/* The thread's own, until it has ended. */
 	struct dump_stream stream;
 	int callback_errno;
 	struct sample_writer *samples;
 	struct object_writer objects;
-	uint64_t refreshed_ns; /* the sources, last */
+	uint64_t lost_before[LOST_COUNT]; /* what earlier dumps say */
+	uint64_t refreshed_ns;            /* the sources, last */
 	bool rule_missing;     /* since the last look at the loaded objects */
 	uint64_t looked_ns;    /* at the loaded objects, last; 0: never */
 	uint64_t look_cost_ns; /* of that look */
@@ -144,6 +149,17 @@ static size_t write_to_callback(const void **data, size_t bytes, void *context)
 	return taken;
 }
 
+static void note_held_bytes(struct writer *writer)
+{
+	size_t bytes = sizeof(*writer) +
+	               sample_writer_held_bytes(writer->samples) +
+	               unwind_tables_held_bytes();
+
+	if (writer->has_file)
+		bytes += FILE_BUFFER_BYTES;
+	atomic_store(&writer->held_bytes, bytes);
+}
+
 /* Flushes stream and map file together, so that what perf sees is never far
  * behind. Once the stream has failed nothing more is sampled. */
 static void flush_all(struct writer *writer)
@@ -152,6 +168,7 @@ static void flush_all(struct writer *writer)
 		perf_names_flush(writer->options.names);
 	if (!dump_stream_flush(&writer->stream))
 		disable_sources(writer);
+	note_held_bytes(writer);
 }
 
 /* ---- samples ------------------------------------------------------------- */
@@ -225,7 +242,20 @@ static void look_at_objects(struct writer *writer)
 
 /* ---- the stream from head to end ----------------------------------------- */
 
-static void write_head(struct writer *writer)
+static void open_encoder(struct writer *writer)
+{
+	if (!writer->has_file) {
+		sysprof_encoder_open(&writer->stream.encoder, writer->buffer,
+		                     writer->options.buffer_bytes,
+		                     write_to_callback, writer);
+		return;
+	}
+	dump_file_empty(&writer->file);
+	sysprof_encoder_open(&writer->stream.encoder, writer->buffer,
+	                     FILE_BUFFER_BYTES, dump_file_write, &writer->file);
+}
+
+static void begin_dump(struct writer *writer)
 {
 	struct session_facts facts = {
 		.pid = (uint64_t)getpid(),
@@ -238,53 +268,107 @@ static void write_head(struct writer *writer)
 		.writer = PACKAGE_STRING,
 	};
 
-	if (writer->has_file) {
-		dump_file_empty(&writer->file);
-		sysprof_encoder_open(&writer->stream.encoder, writer->buffer,
-		                     FILE_BUFFER_BYTES, dump_file_write,
-		                     &writer->file);
-	} else {
-		sysprof_encoder_open(&writer->stream.encoder, writer->buffer,
-		                     writer->options.buffer_bytes,
-		                     write_to_callback, writer);
-	}
+	atomic_fetch_add(&writer->dump_count, 1);
+	open_encoder(writer);
 	sysprof_write_prologue(&writer->stream.encoder);
 	sysprof_write_session(&writer->stream.encoder, &facts);
-	sample_writer_head(writer->samples, &writer->fast_names);
+	sample_writer_begin_dump(writer->samples, &writer->fast_names);
+	object_writer_close(&writer->objects);
 	object_writer_update(&writer->objects, &writer->stream.encoder);
+	flush_all(writer);
+}
+
+/* A dump tells of its own losses. */
+static uint64_t write_lost(struct writer *writer)
+{
+	struct sampler_counters counters;
+
+	read_counters(writer, &counters);
+	for (int reason = 0; reason < LOST_COUNT; reason++)
+		counters.lost[reason] -= writer->lost_before[reason];
+	return dump_stream_write_lost(&writer->stream, counters.lost,
+	                              LOST_COUNT);
+}
+
+static void end_dump(struct writer *writer)
+{
+	uint64_t lost;
+
+	if (!writer->stream.failed) {
+		lost = write_lost(writer);
+		sysprof_write_session_end(
+			&writer->stream.encoder, clock_ns(CLOCK_MONOTONIC),
+			sample_writer_count(writer->samples), lost);
+		sysprof_write_end(&writer->stream.encoder);
+	}
 	flush_all(writer);
 }
 
 static void flush_if_due(struct writer *writer)
 {
-	struct sampler_counters counters;
-
 	if (!dump_stream_flush_is_due(&writer->stream))
 		return;
-	if (!writer->stream.failed) {
-		read_counters(writer, &counters);
-		dump_stream_write_lost(&writer->stream, counters.lost,
-		                       LOST_COUNT);
-	}
+	if (!writer->stream.failed)
+		write_lost(writer);
 	flush_all(writer);
 }
 
-static void write_tail(struct writer *writer)
-{
-	struct sampler_counters counters;
-	uint64_t lost;
+/* ---- the next dump ---------------------------------------------------------- */
 
-	drain_rings(writer);
-	read_counters(writer, &counters);
-	if (!writer->stream.failed) {
-		lost = dump_stream_write_lost(&writer->stream, counters.lost,
-		                              LOST_COUNT);
-		sysprof_write_session_end(&writer->stream.encoder,
-		                          clock_ns(CLOCK_MONOTONIC),
-		                          counters.samples, lost);
-		sysprof_write_end(&writer->stream.encoder);
+/* False: the last bytes of the old one could not be written, and it is the last. */
+static bool close_dump(struct writer *writer, uint64_t begin_ns)
+{
+	struct error error;
+
+	end_dump(writer);
+	if (writer->stream.failed)
+		return false;
+	for (int reason = 0; reason < LOST_COUNT; reason++) {
+		writer->lost_before[reason] += writer->stream.lost[reason];
+		writer->stream.lost[reason] = 0;
 	}
-	flush_all(writer);
+	rotation_keep(&writer->rotation, &writer->file, begin_ns);
+	/* What close(2) can say concerns bytes that others had cached. */
+	dump_file_close(&writer->file, &error);
+	dump_file_free(&writer->file);
+	return true;
+}
+
+/* Between two records of the rings: each sample is in one dump. Where the next
+ * file cannot be opened this one goes on. */
+static void rotate(struct writer *writer)
+{
+	uint64_t begin_ns = writer->rotation.begin_ns;
+	struct dump_file next = {.fd = -1};
+
+	if (rotation_next_file(&writer->rotation, &next, NULL) < 0) {
+		dump_file_free(&next);
+		return;
+	}
+	if (!close_dump(writer, begin_ns)) {
+		dump_file_free(&next);
+		return;
+	}
+	writer->file = next;
+	begin_dump(writer);
+	if (writer->options.sources.begin_dump)
+		writer->options.sources.begin_dump(
+			writer->options.sources.context);
+	tell_intervals(writer);
+}
+
+static void rotate_if_due(struct writer *writer)
+{
+	uint64_t dump_bytes =
+		writer->file.written_bytes + writer->stream.encoder.out.used;
+
+	if (!rotation_is_on(&writer->options.rotation) || writer->stream.failed)
+		return;
+	if (rotation_is_due(&writer->rotation, dump_bytes))
+		rotate(writer);
+	atomic_fetch_add(
+		&writer->removed_count,
+		rotation_trim(&writer->rotation, writer->file.written_bytes));
 }
 
 /* ---- the thread ---------------------------------------------------------- */
@@ -353,16 +437,19 @@ static void *run_writer(void *argument)
 	uint64_t sleep_ns = SLEEP_NS_MIN;
 
 	pthread_setname_np(pthread_self(), "sysprof-writer");
-	write_head(writer);
+	sample_writer_map_names(writer->samples, &writer->fast_names);
+	begin_dump(writer);
 	set_state(writer, WRITER_RUNNING);
 	while (sleep_until_stop(writer, sleep_ns)) {
 		sleep_ns = next_sleep(sleep_ns, drain_rings(writer));
 		refresh_sources(writer);
 		look_at_objects(writer);
+		rotate_if_due(writer);
 		flush_if_due(writer);
 		flush_if_wanted(writer);
 	}
-	write_tail(writer);
+	drain_rings(writer);
+	end_dump(writer);
 	return NULL;
 }
 
@@ -403,7 +490,12 @@ static int open_file(struct writer *writer, struct error *error)
 		return error_set(error, PROFILE_ERRMEM, ENOMEM,
 		                 "no memory for the buffer of the dump");
 	writer->buffer = buffer;
-	return dump_file_open(&writer->file, writer->options.path, error);
+	if (!rotation_is_on(&writer->options.rotation))
+		return dump_file_open(&writer->file, writer->options.path,
+		                      error);
+	rotation_open(&writer->rotation, &writer->options.rotation,
+	              writer->options.path);
+	return rotation_next_file(&writer->rotation, &writer->file, error);
 }
 
 static int open_parts(struct writer *writer, struct error *error)
@@ -414,6 +506,7 @@ static int open_parts(struct writer *writer, struct error *error)
 		.names = writer->options.names,
 		.fast_address = writer->options.fast_address,
 		.marker_address = writer->options.marker_address,
+		.keeps_names = rotation_is_on(&writer->options.rotation),
 	};
 
 	writer->samples = sample_writer_open(&options, error);
@@ -477,12 +570,29 @@ struct writer *writer_open(const struct writer_options *options,
 	return writer;
 }
 
+void writer_read_facts(const struct writer *writer, struct writer_facts *facts)
+{
+	*facts = (struct writer_facts){
+		.held_bytes = atomic_load(&writer->held_bytes),
+		.dump_count = atomic_load(&writer->dump_count),
+		.removed_count = atomic_load(&writer->removed_count),
+	};
+}
+
+void writer_stop(struct writer *writer)
+{
+	if (writer->is_joined)
+		return;
+	set_state(writer, WRITER_STOPPING);
+	pthread_join(writer->thread, NULL);
+	writer->is_joined = true;
+}
+
 int writer_close(struct writer *writer, struct error *error)
 {
 	int result = 0;
 
-	set_state(writer, WRITER_STOPPING);
-	pthread_join(writer->thread, NULL);
+	writer_stop(writer);
 	if (writer->has_file)
 		result = dump_file_close(&writer->file, error);
 	else if (writer->stream.failed)
@@ -516,5 +626,5 @@ pthread_t writer_thread(const struct writer *writer)
 
 void writer_abandon(struct writer *writer)
 {
-	dump_file_free(&writer->file);
+	dump_file_abandon(&writer->file);
 }

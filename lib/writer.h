@@ -18,6 +18,7 @@
 #include "error.h"
 #include "lmisclib.h"
 #include "perf_names.h"
+#include "rotation.h"
 #include "sampler_sig.h"
 #include "vm/vm.h"
 
@@ -31,6 +32,8 @@ struct sample_sources {
 	void (*refresh)(void *context);
 	/* A thread whose interval is another one by now, 0: none. */
 	uint32_t (*next_change)(void *context, uint64_t *interval_ns);
+	/* Another dump begins, which knows of no change yet. */
+	void (*begin_dump)(void *context);
 	struct sampler *(*at)(void *context, size_t index); /* NULL: no more */
 	void (*read_counters)(void *context, struct sampler_counters *counters);
 	void (*disable)(void *context); /* the stream has failed */
@@ -50,7 +53,9 @@ struct writer_options {
 	const struct fast_names *fast_names;
 
 	/* Where the stream goes: to a file … */
-	const char *path; /* NULL: to the callback */
+	const char *path; /* NULL: to the callback; outlives the writer */
+	struct rotation_options rotation; /* or to several, of names that begin
+	                                   * with the path */
 	/* … or through the host's buffer to its callback. */
 	luam_Sysprof_writer callback;
 	void *context;
@@ -69,9 +74,21 @@ struct writer_options {
 struct writer *writer_open(const struct writer_options *options,
                            struct error *error);
 
-/* Writes what the ring still holds and the end of the stream, ends the thread
- * and frees the writer. The sampler must have stopped. -1 with the reason in
- * *error if the stream failed, now or earlier. */
+struct writer_facts {
+	uint64_t held_bytes; /* of memory at most, the samplers' not counted */
+	uint64_t dump_count; /* begun */
+	uint64_t removed_count; /* of these: they took too much of the disk */
+};
+
+/* Any thread. */
+void writer_read_facts(const struct writer *writer, struct writer_facts *facts);
+
+/* Writes what the ring still holds and the end of the stream, and ends the thread.
+ * The sampler must have stopped. */
+void writer_stop(struct writer *writer);
+
+/* Stops and frees the writer. -1 with the reason in *error if the stream failed,
+ * now or earlier. */
 int writer_close(struct writer *writer, struct error *error);
 
 /* Waits until what was sampled so far is written, but no longer than the disk is

@@ -250,3 +250,8 @@ TESTS += tests/faults/faults.sh
 dist_check_SCRIPTS += tests/end-to-end/cycles.sh
 EXTRA_DIST += tests/end-to-end/cycles.lua
 TESTS += tests/end-to-end/cycles.sh
+
+# Profiles in several dumps.
+dist_check_SCRIPTS += tests/end-to-end/rotate.sh
+EXTRA_DIST += tests/end-to-end/rotate.lua
+TESTS += tests/end-to-end/rotate.sh

@@ -416,3 +416,9 @@ void host_symbols_close(struct host_symbols *symbols)
 	free(symbols->list.mappings);
 	free(symbols);
 }
+
+size_t host_symbols_held_bytes(const struct host_symbols *symbols)
+{
+	return symbols->held_bytes +
+	       symbols->list.count * sizeof(*symbols->list.mappings);
+}

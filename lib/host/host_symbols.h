@@ -10,6 +10,7 @@
 #ifndef HOST_HOST_SYMBOLS_H
 #define HOST_HOST_SYMBOLS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "../error.h"
@@ -30,6 +31,9 @@ struct host_symbol {
 
 struct host_symbols *host_symbols_open(struct error *error);
 void host_symbols_close(struct host_symbols *symbols);
+
+/* Bounded: an object that does not fit has no symbols. */
+size_t host_symbols_held_bytes(const struct host_symbols *symbols);
 
 /* Always fills *symbol; the narrowest truth where nothing better is known. */
 void host_symbols_find(struct host_symbols *symbols, uint64_t address,

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #define NODE_LIMIT_MAX (1u << 26)
+#define PAGE_BYTES     4096
 
 struct call_tree_slot {
 	uint64_t value;
@@ -44,6 +45,14 @@ void call_tree_close(struct call_tree *tree)
 	if (tree->slots != NULL)
 		munmap(tree->slots, tree->slot_count * sizeof(*tree->slots));
 	*tree = (struct call_tree){0};
+}
+
+size_t call_tree_held_bytes(const struct call_tree *tree)
+{
+	size_t all = tree->slot_count * sizeof(*tree->slots);
+	size_t touched = (size_t)tree->node_count * PAGE_BYTES;
+
+	return touched < all ? touched : all;
 }
 
 /* Private anonymous pages read as zero again, and their memory is free. */

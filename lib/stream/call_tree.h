@@ -29,6 +29,9 @@ struct call_tree {
 bool call_tree_open(struct call_tree *tree, uint32_t node_limit);
 void call_tree_close(struct call_tree *tree);
 
+/* Of memory, at most: nodes lie anywhere. */
+size_t call_tree_held_bytes(const struct call_tree *tree);
+
 /* The number of the node (from 1), 0 if it is new and the tree is full.
  * *is_new: it got the next number just now and is to be written. */
 uint32_t call_tree_find(struct call_tree *tree, uint32_t parent,

@@ -124,8 +124,8 @@ local function start_refused(message, ...)
 end
 
 local NOT_A_TABLE = "the options must be a table with any of mode, " ..
-	"interval, clock, path, scope, fork, overhead, signal, perf, " ..
-	"perf_dir, got "
+	"interval, clock, path, rotate, rotate_limit, scope, fork, " ..
+	"overhead, signal, perf, perf_dir, got "
 start_refused(NOT_A_TABLE .. '"D"', "D")
 start_refused(NOT_A_TABLE .. "1", 1)
 start_refused(NOT_A_TABLE .. "true", true)
@@ -183,8 +183,20 @@ start_refused("overhead must be from 0.1 to 100 percent of the thread's " ..
 start_refused('signal must be "SIGPROF", "SIGURG", "SIGUSR1", "SIGUSR2" or ' ..
 	'"SIGIO", got "SIGKILL"', {signal = "SIGKILL"})
 
+local ROTATE = 'rotate must be seconds, at least 1, a time such as "10min" ' ..
+	'or "1h", or bytes such as "64M", at least "64K", got '
+start_refused(ROTATE .. "0.5", {mode = "C", rotate = 0.5})
+start_refused(ROTATE .. '"1x"', {mode = "C", rotate = "1x"})
+start_refused(ROTATE .. '"63K"', {mode = "C", rotate = "63K"})
+start_refused(ROTATE .. "true", {mode = "C", rotate = true})
+start_refused('rotate_limit must be the bytes of all dumps, such as "500M" ' ..
+	'or "2G", and at least "1M", got 5', {mode = "C", rotate_limit = 5})
+start_refused('rotate needs mode "L" or "C": mode "D" writes no dump',
+	{rotate = 1})
+
 local UNKNOWN = "unknown option %s; the options are mode, interval, clock, " ..
-	"path, scope, fork, overhead, signal, perf, perf_dir"
+	"path, rotate, rotate_limit, scope, fork, overhead, signal, perf, " ..
+	"perf_dir"
 start_refused(UNKNOWN:format('"intervall"'), {mode = "D", intervall = 1})
 start_refused(UNKNOWN:format("1"), {"D"})
 start_refused(UNKNOWN:format("a table"), {[{}] = 1})

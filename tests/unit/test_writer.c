@@ -75,6 +75,23 @@ int unwind_tables_refresh(uint64_t needed, uint64_t budget_ns,
 	return 0;
 }
 
+size_t unwind_tables_held_bytes(void)
+{
+	return 0;
+}
+
+size_t host_symbols_held_bytes(const struct host_symbols *symbols)
+{
+	(void)symbols;
+	return 0;
+}
+
+size_t function_names_held_bytes(const struct function_names *names)
+{
+	(void)names;
+	return 0;
+}
+
 struct host_symbols *host_symbols_open(struct error *error)
 {
 	(void)error;

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "commands.h"
@@ -24,12 +25,18 @@
 #define PRELOAD "libluajit-sysprof-preload.so"
 #define LIBRARY "libluajit-sysprof.so.0"
 
+#define NO_LUAJIT                                                              \
+	"no LuaJIT was met: no dump (a static copy is met only in programs "   \
+	"that read LUA_INIT)"
+
 #define STATUS_CANNOT_RUN 127 /* as of a shell */
 
 struct record {
 	char path[PATH_MAX]; /* of the dump, absolute */
 	char preload[PATH_MAX], library[PATH_MAX];
 	char **command;
+	bool rotates;
+	char start[32]; /* as in the names of a rotation's dumps */
 };
 
 static const struct option long_options[] = {
@@ -39,6 +46,8 @@ static const struct option long_options[] = {
 	{"clock", required_argument, NULL, 'c'},
 	{"overhead", required_argument, NULL, 'O'},
 	{"signal", required_argument, NULL, 's'},
+	{"rotate", required_argument, NULL, 'r'},
+	{"rotate-limit", required_argument, NULL, 'R'},
 	{"no-follow", no_argument, NULL, 'n'},
 	{"perf", optional_argument, NULL, 'p'},
 	{"help", no_argument, NULL, 'h'},
@@ -65,6 +74,12 @@ static void print_help(void)
 	      "(5)\n"
 	      "      --signal=NAME    SIGPROF, SIGURG, SIGUSR1, SIGUSR2, "
 	      "SIGIO\n"
+	      "      --rotate=WHEN    a new dump FILE.PID.TIME after WHEN: "
+	      "60s, "
+	      "10min, 1h, 64M\n"
+	      "      --rotate-limit=SIZE\n"
+	      "                       bytes of all dumps of a process; the "
+	      "oldest go (1G)\n"
 	      "      --no-follow      leave forked children alone\n"
 	      "      --perf[=KIND]    names for perf, too: map, lines, "
 	      "jitdump\n"
@@ -185,14 +200,48 @@ static void show_errors(const struct record *record)
 	fclose(file);
 }
 
+/* Those that this run has left: earlier ones stay, too, for their names tell them
+ * apart. */
+static void show_rotated(const struct record *record)
+{
+	char pattern[PATH_MAX + 32];
+	long long bytes = 0;
+	size_t count = 0;
+	glob_t found;
+
+	snprintf(pattern, sizeof(pattern), "%s.[1-9]*.*T*Z", record->path);
+	if (glob(pattern, 0, NULL, &found) == 0) {
+		for (size_t i = 0; i < found.gl_pathc; i++) {
+			const char *path = found.gl_pathv[i];
+			struct stat status;
+			size_t length = strlen(path);
+
+			if (length < strlen(record->start) ||
+			    strcmp(path + length - strlen(record->start),
+			           record->start) < 0 ||
+			    stat(path, &status) < 0)
+				continue;
+			count++;
+			bytes += status.st_size;
+		}
+		globfree(&found);
+	}
+	if (count > 0)
+		tell("%s.PID.TIME: %zu dumps, %lld bytes", record->path, count,
+		     bytes);
+	else
+		tell(NO_LUAJIT);
+}
+
 static void show_dumps(const struct record *record)
 {
 	struct stat status;
 
 	show_errors(record);
-	if (stat(record->path, &status) < 0)
-		tell("no LuaJIT was met: no dump (a static copy is met only in "
-		     "programs that read LUA_INIT)");
+	if (record->rotates)
+		show_rotated(record);
+	else if (stat(record->path, &status) < 0)
+		tell(NO_LUAJIT);
 	else
 		tell("%s: %lld bytes", record->path, (long long)status.st_size);
 }
@@ -206,6 +255,16 @@ static void hand_on(int number)
 {
 	if (command_id > 0)
 		kill(command_id, number);
+}
+
+/* As lib/rotation.c spells it. */
+static void note_start(struct record *record)
+{
+	time_t now = time(NULL);
+	struct tm utc;
+
+	strftime(record->start, sizeof(record->start), "%Y%m%dT%H%M%S.000Z",
+	         gmtime_r(&now, &utc));
 }
 
 static int run_command(const struct record *record)
@@ -275,6 +334,13 @@ static bool parse_options(struct record *record, int argc, char **argv)
 		case 's':
 			setenv("LUAJIT_SYSPROF_SIGNAL", optarg, 1);
 			break;
+		case 'r':
+			setenv("LUAJIT_SYSPROF_ROTATE", optarg, 1);
+			record->rotates = true;
+			break;
+		case 'R':
+			setenv("LUAJIT_SYSPROF_ROTATE_LIMIT", optarg, 1);
+			break;
 		case 'n':
 			setenv("LUAJIT_SYSPROF_FORK", "stop", 1);
 			break;
@@ -311,5 +377,6 @@ int command_record(int argc, char **argv)
 		return STATUS_BAD;
 	}
 	remove_old_dumps(&record);
+	note_start(&record);
 	return run_command(&record);
 }

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+/* Rotation; see rotation.h. */
+#include "rotation.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lmisclib.h"
+#include "own_thread.h"
+
+/* Of the disk that all dumps may take, one dump takes no more than this part: the
+ * latest past is there however little it is. */
+#define DUMP_SHARE 4
+
+#define RETRY_NS UINT64_C(1000000000)
+
+#define DAYS_PER_ERA 146097 /* 400 years */
+
+/* ---- options ----------------------------------------------------------------- */
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+static const struct unit times[] = {{"", UINT64_C(1000000000)},
+                                    {"s", UINT64_C(1000000000)},
+                                    {"min", UINT64_C(60000000000)},
+                                    {"h", UINT64_C(3600000000000)},
+                                    {NULL, 0}};
+static const struct unit sizes[] = {{"K", UINT64_C(1) << 10},
+                                    {"M", UINT64_C(1) << 20},
+                                    {"G", UINT64_C(1) << 30},
+                                    {NULL, 0}};
+
+/* A number and one of the units; 0 if it is something else. */
+static uint64_t read_quantity(const char *text, const struct unit *units)
+{
+	char *end;
+	double number;
+
+	if (*text < '0' || *text > '9')
+		return 0;
+	number = strtod(text, &end);
+	while (units->name && strcmp(units->name, end) != 0)
+		units++;
+	number *= (double)units->factor;
+	return number >= 1 && number < 1e18 ? (uint64_t)number : 0;
+}
+
+bool rotation_read_when(const char *text, struct rotation_options *options)
+{
+	options->period_ns = read_quantity(text, times);
+	options->dump_bytes = read_quantity(text, sizes);
+	return options->period_ns >= ROTATION_PERIOD_NS_MIN ||
+	       options->dump_bytes >= ROTATION_DUMP_BYTES_MIN;
+}
+
+bool rotation_read_total(const char *text, struct rotation_options *options)
+{
+	options->total_bytes = read_quantity(text, sizes);
+	return options->total_bytes >= ROTATION_TOTAL_BYTES_MIN;
+}
+
+/* ---- dumps ------------------------------------------------------------------- */
+
+bool rotation_is_on(const struct rotation_options *options)
+{
+	return options->period_ns > 0 || options->dump_bytes > 0;
+}
+
+void rotation_open(struct rotation *rotation,
+                   const struct rotation_options *options, const char *path)
+{
+	uint64_t share = options->total_bytes / DUMP_SHARE;
+
+	rotation->options = *options;
+	rotation->path = path;
+	if (options->dump_bytes == 0 || options->dump_bytes > share)
+		rotation->options.dump_bytes = share;
+}
+
+/* Of the Gregorian calendar, for days since 1970. The years of an era begin with
+ * March here, so that a leap day is the last one. Not by gmtime_r(3): it takes a
+ * lock, which a child of fork(2) would find locked for ever. */
+static void format_day(uint64_t days_since_1970, char text[16])
+{
+	unsigned days = (unsigned)days_since_1970 + 719468; /* since 0-03-01 */
+	unsigned era = days / DAYS_PER_ERA, day = days % DAYS_PER_ERA;
+	unsigned year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+	unsigned month;
+
+	day -= 365 * year + year / 4 - year / 100;
+	month = (5 * day + 2) / 153;
+	day = day - (153 * month + 2) / 5 + 1;
+	year += 400 * era + (month >= 10);
+	month = month < 10 ? month + 3 : month - 9;
+	snprintf(text, 16, "%04u%02u%02u", year % 10000, month, day);
+}
+
+/* False: it does not fit. */
+static bool name_dump(const struct rotation *rotation, uint64_t begin_ns,
+                      char path[PATH_MAX])
+{
+	unsigned ms = (unsigned)(begin_ns / 1000000u % (24 * 3600 * 1000u));
+	char day[16];
+
+	format_day(begin_ns / 1000000000u / (24 * 3600u), day);
+	return snprintf(path, PATH_MAX, "%s.%d.%sT%02u%02u%02u.%03uZ",
+	                rotation->path, (int)getpid(), day, ms / 3600000,
+	                ms / 60000 % 60, ms / 1000 % 60, ms % 1000) < PATH_MAX;
+}
+
+/* Two dumps of one millisecond would have one name. */
+static uint64_t choose_begin(const struct rotation *rotation)
+{
+	uint64_t now_ns = clock_ns(CLOCK_REALTIME);
+	uint64_t next_ns = rotation->begin_ns + 1000000u;
+
+	return now_ns < next_ns ? next_ns : now_ns;
+}
+
+int rotation_next_file(struct rotation *rotation, struct dump_file *file,
+                       struct error *error)
+{
+	uint64_t begin_ns = choose_begin(rotation);
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	char path[PATH_MAX];
+
+	rotation->retry_ns = now_ns + RETRY_NS;
+	if (!name_dump(rotation, begin_ns, path))
+		return error_set(error, PROFILE_ERRIO, ENAMETOOLONG,
+		                 "%.200s: the name of the dump is too long",
+		                 rotation->path);
+	if (dump_file_open(file, path, error) < 0)
+		return -1;
+	rotation->begin_ns = begin_ns;
+	rotation->due_ns = now_ns + rotation->options.period_ns;
+	return 0;
+}
+
+bool rotation_is_due(const struct rotation *rotation, uint64_t dump_bytes)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+	if (now_ns < rotation->retry_ns)
+		return false;
+	return dump_bytes >= rotation->options.dump_bytes ||
+	       (rotation->options.period_ns > 0 && now_ns >= rotation->due_ns);
+}
+
+void rotation_keep(struct rotation *rotation, const struct dump_file *file,
+                   uint64_t begin_ns)
+{
+	size_t place =
+		(rotation->oldest + rotation->count) % ROTATION_DUMPS_MAX;
+
+	rotation->dumps[place] = (struct rotated_dump){
+		.begin_ns = begin_ns,
+		.bytes = file->written_bytes,
+		.device = file->device,
+		.inode = file->inode,
+	};
+	rotation->count++;
+	rotation->kept_bytes += file->written_bytes;
+}
+
+/* Somebody may have moved it away, and another file to its place. */
+static void remove_dump(const struct rotation *rotation,
+                        const struct rotated_dump *dump)
+{
+	char path[PATH_MAX];
+	struct stat status;
+
+	if (name_dump(rotation, dump->begin_ns, path) &&
+	    lstat(path, &status) == 0 && status.st_dev == dump->device &&
+	    status.st_ino == dump->inode)
+		unlink(path);
+}
+
+size_t rotation_trim(struct rotation *rotation, uint64_t dump_bytes)
+{
+	size_t removed_count = 0;
+
+	while (rotation->count > 0 && (rotation->count == ROTATION_DUMPS_MAX ||
+	                               rotation->kept_bytes + dump_bytes >
+	                                       rotation->options.total_bytes)) {
+		const struct rotated_dump *dump =
+			&rotation->dumps[rotation->oldest];
+
+		remove_dump(rotation, dump);
+		rotation->kept_bytes -= dump->bytes;
+		rotation->oldest = (rotation->oldest + 1) % ROTATION_DUMPS_MAX;
+		rotation->count--;
+		removed_count++;
+	}
+	return removed_count;
+}
