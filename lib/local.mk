@@ -48,7 +48,8 @@ lib_libstream_la_SOURCES = lib/stream/sysprof_format.h \
 	lib/stream/extension_write.h lib/stream/memprof_format.h \
 	lib/stream/memprof_write.c lib/stream/memprof_write.h \
 	lib/stream/call_tree.c lib/stream/call_tree.h \
-	lib/stream/frame_name.c lib/stream/frame_name.h
+	lib/stream/frame_name.c lib/stream/frame_name.h \
+	lib/stream/vm_part_name.c
 
 # The two stacks as one. Apart, since the single-step test takes it alone.
 noinst_LTLIBRARIES += lib/libwalk.la

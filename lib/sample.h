@@ -55,9 +55,9 @@ struct sample {
 	uint32_t trace_symbol; /* STATE_TRACE: Lua symbol id of the prototype
 	                        * that the trace starts in, 0: not known */
 	uint16_t frame_count;
-	uint8_t state; /* enum sample_state */
-	uint8_t unused;
-	uint32_t label; /* of the innermost coroutine that has one, 0: none */
+	uint8_t state;   /* enum sample_state */
+	uint8_t vm_part; /* enum vm_part, of the innermost Lua function */
+	uint32_t label;  /* of the innermost coroutine that has one, 0: none */
 	struct frame frames[]; /* frame_count, leaf first */
 };
 

@@ -174,13 +174,39 @@ static void write_symbols(struct sample_writer *samples,
 	}
 }
 
+static uint32_t write_node(struct sample_writer *samples, uint32_t parent,
+                           const struct stack_node *node)
+{
+	return sysprof_write_frame(samples->options.encoder, &samples->tree,
+	                           parent, node);
+}
+
+/* Place of the innermost Lua function, if what the VM does for it is known; else
+ * the count of frames. */
+static size_t find_part_place(const struct sample *sample)
+{
+	size_t i = 0;
+
+	while (i < sample->frame_count && sample->frames[i].kind == FRAME_HOST)
+		i++;
+	if (sample->vm_part == VM_PART_NONE || i == sample->frame_count ||
+	    sample->frames[i].kind != FRAME_LUA)
+		return sample->frame_count;
+	return i;
+}
+
 static uint32_t write_stack(struct sample_writer *samples,
                             const struct sample *sample)
 {
+	const struct stack_node part = {
+		.value = VM_PART_BASE + sample->vm_part,
+		.kind = FRAME_FAST,
+	};
+	size_t part_place = find_part_place(sample);
 	uint32_t node = 0;
 
 	if (!call_tree_make_room(&samples->tree, samples->options.encoder,
-	                         sample->frame_count))
+	                         sample->frame_count + 1u))
 		return 0;
 	for (size_t i = sample->frame_count; i-- > 0;) {
 		const struct frame *frame = &sample->frames[i];
@@ -191,8 +217,9 @@ static uint32_t write_stack(struct sample_writer *samples,
 			.flags = frame->flags,
 		};
 
-		node = sysprof_write_frame(samples->options.encoder,
-		                           &samples->tree, node, &entry);
+		node = write_node(samples, node, &entry);
+		if (i == part_place)
+			node = write_node(samples, node, &part);
 	}
 	return node;
 }

@@ -279,6 +279,39 @@ static uint32_t find_label(const struct walk *walk)
 	return label;
 }
 
+/* Of the bytecode behind which pc is; VM_PART_NONE if it cannot be read. */
+static enum vm_part part_of_bytecode(const struct vm *vm, uint64_t pc)
+{
+	uint8_t header =
+		(uint8_t)(vm->layout->bytecode_count - VM_HEADER_COUNT);
+	uint8_t bytecode;
+
+	if (!pc || !load_u8(pc - BYTECODE_BYTES, &bytecode) ||
+	    bytecode >= vm->layout->bytecode_count)
+		return VM_PART_NONE;
+	if (bytecode >= header)
+		return VM_PART_HEADER + (bytecode - header);
+	return VM_PART_BYTECODE + bytecode;
+}
+
+/* What the VM does for the innermost Lua function. */
+static enum vm_part find_vm_part(const struct sampler *sampler,
+                                 const struct walk_facts *facts)
+{
+	const struct guest_frame *top = &sampler->list.top;
+	const struct vm_frame *vm_frame = &sampler->walk.vm_frames[0];
+
+	if (!sampler->list.has_guest || top->kind != GUEST_LUA_FUNCTION)
+		return VM_PART_NONE;
+	if (facts->vmstate == ~VMSTATE_EXIT)
+		return vm_frame->origin == VM_FRAME_EXIT ? VM_PART_EXIT
+		                                         : VM_PART_NONE;
+	if (vm_frame->origin == VM_FRAME_TRACE)
+		return vm_frame->trace_number ? VM_PART_NONE : VM_PART_STUB;
+	return top->compiled ? VM_PART_NONE
+	                     : part_of_bytecode(top->vm, top->pc);
+}
+
 /* Hands the sample to the writer. False if the ring has no room. */
 static bool push_sample(struct sampler *sampler, const struct walk_facts *facts,
                         enum sample_state state, uint32_t frame_count)
@@ -313,6 +346,7 @@ static bool push_sample(struct sampler *sampler, const struct walk_facts *facts,
 		.trace_symbol = trace_symbol,
 		.frame_count = (uint16_t)frame_count,
 		.state = (uint8_t)state,
+		.vm_part = (uint8_t)find_vm_part(sampler, facts),
 		.label = find_label(&sampler->walk),
 	};
 	memcpy(sample->frames, sampler->list.frames, frame_bytes);

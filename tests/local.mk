@@ -104,6 +104,7 @@ tests_truth_truth_host_LDADD = lib/libwalk.la lib/libvm.la lib/libclock.la \
 tests_truth_truth_host_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 
 dist_check_SCRIPTS += tests/end-to-end/native-names.sh
+EXTRA_DIST += tests/end-to-end/bytecodes.lua
 TESTS += tests/end-to-end/native-names.sh
 
 dist_check_SCRIPTS += tests/end-to-end/deep-stacks.sh

@@ -22,6 +22,7 @@ enum option_value {
 	OPTION_LINES,
 	OPTION_HOST_ADDRESSES,
 	OPTION_INLINES,
+	OPTION_BYTECODES,
 	OPTION_SYSROOT,
 	OPTION_PARTIAL,
 	OPTION_STATE,
@@ -52,6 +53,7 @@ static const struct option long_options[] = {
 	{"lines", optional_argument, NULL, OPTION_LINES},
 	{"host-addresses", no_argument, NULL, OPTION_HOST_ADDRESSES},
 	{"inlines", no_argument, NULL, OPTION_INLINES},
+	{"bytecodes", no_argument, NULL, OPTION_BYTECODES},
 	{"sysroot", required_argument, NULL, OPTION_SYSROOT},
 	{"partial", no_argument, NULL, OPTION_PARTIAL},
 	{"state", required_argument, NULL, OPTION_STATE},
@@ -125,6 +127,8 @@ static void print_help(void)
 	      "or state\n"
 	      "  --min-percent=P  --rows=N   leave out what is small\n"
 	      "  --host-addresses    native frames as addresses\n"
+	      "  --bytecodes         what the interpreter executes, as "
+	      "BC_CALL\n"
 	      "  --inlines           native frames of inlined functions, too\n"
 	      "  --sysroot=DIR       look for object and debug files below "
 	      "DIR\n"
@@ -423,6 +427,9 @@ static int take_option(struct command *command, int option)
 	case OPTION_INLINES:
 		command->load.inlines = true;
 		return -1;
+	case OPTION_BYTECODES:
+		command->load.vm_parts = true;
+		return -1;
 	case OPTION_SYSROOT:
 		command->load.sysroot = optarg;
 		return -1;
@@ -455,11 +462,11 @@ static bool has_questions(const struct command *command)
 	return load->states != 0 || load->threads.count > 0 ||
 	       load->vms.count > 0 || load->coroutines.count > 0 ||
 	       load->has_from || load->has_to || load->host_addresses ||
-	       load->inlines || load->sysroot || selection->include ||
-	       selection->exclude || selection->label || selection->root ||
-	       selection->lines != LINES_NONE || selection->side != SIDE_BOTH ||
-	       selection->group_count > 0 || command->min_percent > 0 ||
-	       command->compare;
+	       load->inlines || load->vm_parts || load->sysroot ||
+	       selection->include || selection->exclude || selection->label ||
+	       selection->root || selection->lines != LINES_NONE ||
+	       selection->side != SIDE_BOTH || selection->group_count > 0 ||
+	       command->min_percent > 0 || command->compare;
 }
 
 static int check_inputs(const struct command *command)

@@ -62,6 +62,8 @@ size_t frame_name_address(char *name, uint64_t address);
  * frames out: so do map files and stacks, where samples that lack more or fewer
  * frames are one. */
 size_t frame_marker_name(char *name, uint64_t marker, uint64_t count);
+/* "BC_TGETS". number: that of a node, VM_PART_BASE included. */
+size_t frame_name_vm_part(char *name, uint64_t number);
 
 /* Never NULL: "unknown reason" and "unknown state" for other numbers. */
 const char *lost_reason_name(uint64_t reason);

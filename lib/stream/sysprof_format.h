@@ -134,6 +134,24 @@ enum frame_kind {
 	FRAME_MARKER = 5, /* not a function: says what is missing here */
 };
 
+/*
+ * What the VM does for the innermost Lua function, as a node of its own on top of
+ * that: FRAME_FAST with the number VM_PART_BASE + enum vm_part. It is no function:
+ * readers leave it out unless asked. Names: vm_part_name().
+ */
+#define VM_PART_BASE 65536
+
+enum vm_part {
+	VM_PART_NONE = 0,
+	VM_PART_BYTECODE = 1, /* 1 + number of the bytecode it executes */
+	VM_PART_HEADER = 246, /* the same for function headers, the last eight
+	                       * bytecodes, whose numbers differ by build */
+	VM_PART_EXIT = 254,   /* it leaves a trace */
+	VM_PART_STUB = 255,   /* machine code that belongs to no trace */
+};
+
+#define VM_HEADER_COUNT 8
+
 #define FRAME_KIND_MASK     0x0f
 #define FRAME_FLAG_COMPILED 0x10 /* runs as, or is inlined in, a trace */
 

@@ -344,8 +344,10 @@ static void visit_prototype(const struct guest_walk *walk, uint64_t prototype,
 	                            .compiled = compiled};
 	uint32_t position;
 
-	if (pc && prototype_position(layout, prototype, pc, &position))
+	if (pc && prototype_position(layout, prototype, pc, &position)) {
+		frame.pc = pc;
 		frame.line = prototype_line(layout, prototype, position);
+	}
 	visit(context, &frame);
 }
 

@@ -30,6 +30,8 @@ struct guest_frame {
 	enum guest_kind kind;
 	uint64_t prototype;  /* GUEST_LUA_FUNCTION */
 	uint64_t c_function; /* else: its C entry, see struct lua_function */
+	uint64_t pc;         /* GUEST_LUA_FUNCTION: behind the bytecode that
+	                      * it executes, 0 unknown */
 	uint32_t line;       /* GUEST_LUA_FUNCTION: current, 0 unknown */
 	uint8_t fast_number; /* GUEST_FAST_FUNCTION */
 	bool compiled;       /* runs as part of a trace */

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Names of native code: what a stripped library keeps in a debug file, inlined
 # functions and lines, C++ names, a file that was replaced or is below another
-# root; MiniDebugInfo, and names of Rust.
+# root; MiniDebugInfo, names of Rust, and what the VM itself does.
 set -eu
 
 : "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
@@ -185,3 +185,20 @@ xz mini.data
 objcopy --add-section .gnu_debugdata=mini.data.xz mini.so
 parse
 expect 'mini_entry;rust::legacy;rust::newer ' 300
+
+# The interpreter has no symbols, but an instruction that it executes.
+dump=bytecodes.bin
+cp "$top_srcdir/tests/end-to-end/bytecodes.lua" .
+"$LUAJIT" bytecodes.lua "$dump" >known
+parse
+expect 'fields bytecodes.lua:[0-9]* ' 200
+expect_none ';BC_'
+expect_none 'lj_vm trace exit'
+parse --bytecodes
+expect 'fields bytecodes.lua:[0-9]*;BC_TGETS' 200
+expect 'concatenate bytecodes.lua:[0-9]*;BC_CAT;' 150
+expect 'leave bytecodes.lua:[0-9]*;lj_vm trace exit' 20
+expect '^_start;' 1000
+grep -o 'BC_[A-Z0-9]*' stacks | sort -u >seen
+grep -vxFf known seen && fail "no such instruction"
+exit 0

@@ -147,6 +147,28 @@ START_TEST(long_names_are_shortened)
 }
 END_TEST
 
+START_TEST(vm_parts)
+{
+	const uint64_t bytecode = VM_PART_BASE + VM_PART_BYTECODE;
+	const uint64_t header = VM_PART_BASE + VM_PART_HEADER;
+
+	frame_name_vm_part(name, bytecode);
+	ck_assert_str_eq(name, "BC_ISLT");
+	frame_name_vm_part(name, bytecode + 88);
+	ck_assert_str_eq(name, "BC_JMP");
+	frame_name_vm_part(name, bytecode + 89);
+	ck_assert_str_eq(name, "BC_89");
+	frame_name_vm_part(name, header);
+	ck_assert_str_eq(name, "BC_FUNCF");
+	frame_name_vm_part(name, header + 7);
+	ck_assert_str_eq(name, "BC_FUNCCW");
+	frame_name_vm_part(name, VM_PART_BASE + VM_PART_EXIT);
+	ck_assert_str_eq(name, "lj_vm trace exit");
+	ck_assert_uint_lt(frame_name_vm_part(name, UINT64_MAX),
+	                  FRAME_NAME_BYTES);
+}
+END_TEST
+
 START_TEST(markers_and_reasons)
 {
 	frame_marker_name(name, MARKER_TRUNCATED, 1800);
@@ -215,6 +237,7 @@ int main(void)
 	tcase_add_test(tests, native_functions);
 	tcase_add_test(tests, only_good_utf8_stays);
 	tcase_add_test(tests, long_names_are_shortened);
+	tcase_add_test(tests, vm_parts);
 	tcase_add_test(tests, markers_and_reasons);
 	tcase_add_test(tests, random_bytes_make_safe_names);
 	suite_add_tcase(suite, tests);

@@ -307,7 +307,8 @@ static bool read_frame(struct item *item, uint8_t kind_and_flags,
 		*frame = naming_c_function(loader, value);
 		return true;
 	case FRAME_FAST:
-		*frame = naming_fast(loader, value);
+		if (value < VM_PART_BASE || loader->options.vm_parts)
+			*frame = naming_fast(loader, value);
 		return true;
 	case FRAME_MARKER:
 		*frame = naming_marker(loader, value);
@@ -326,7 +327,7 @@ static bool read_node(struct item *item)
 	uint64_t number;
 	uint8_t kind_and_flags;
 	uint32_t parent = PROFILE_ROOT;
-	uint32_t frame = 0;
+	uint32_t frame = 0; /* left out */
 	uint64_t host_address = 0;
 
 	if (!get_number(item, &number, "parent of a node") ||
@@ -342,10 +343,11 @@ static bool read_node(struct item *item)
 	loader->tree =
 		memory_grow(loader->tree, &loader->tree_capacity,
 	                    loader->tree_count + 1, sizeof(*loader->tree));
-	loader->tree[loader->tree_count++] =
-		(kind_and_flags & FRAME_KIND_MASK) == FRAME_HOST
-			? naming_host_node(loader, parent, host_address)
-			: profile_node(loader->profile, parent, frame);
+	if ((kind_and_flags & FRAME_KIND_MASK) == FRAME_HOST)
+		parent = naming_host_node(loader, parent, host_address);
+	else if (frame != 0)
+		parent = profile_node(loader->profile, parent, frame);
+	loader->tree[loader->tree_count++] = parent;
 	return true;
 }
 

@@ -32,6 +32,7 @@ struct load_options {
 	 * address, and have no lines and no inlined functions: whoever reads
 	 * the file finds those. */
 	bool native_addresses;
+	bool vm_parts;       /* what the VM does for the innermost function */
 	bool inlines;        /* native frames also of inlined functions */
 	bool native_lines;   /* native frames have their source line */
 	const char *sysroot; /* before paths of object files; NULL: none */

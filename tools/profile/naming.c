@@ -275,7 +275,9 @@ uint32_t naming_fast(struct loader *loader, uint64_t number)
 	char name[FRAME_NAME_BYTES];
 	size_t bytes;
 
-	if (known != NULL)
+	if (number >= VM_PART_BASE)
+		bytes = frame_name_vm_part(name, number);
+	else if (known != NULL)
 		bytes = frame_name_native(name, known, strlen(known));
 	else
 		bytes = (size_t)snprintf(name, sizeof(name),

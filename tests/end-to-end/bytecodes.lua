@@ -1,0 +1,46 @@
+-- SPDX-License-Identifier: MIT
+-- Work for the interpreter: one instruction for most of the time of each function,
+-- and a trace that is left all the time. usage: luajit bytecodes.lua DUMP
+local misc = require "misc"
+
+local function fields(t)
+	local x
+	for _ = 1, 1000 do
+		x = t.a x = t.a x = t.a x = t.a x = t.a
+		x = t.a x = t.a x = t.a x = t.a x = t.a
+	end
+	return x
+end
+jit.off(fields)
+
+local function concatenate(a)
+	local s
+	for i = 1, 1000 do s = a .. i end
+	return s
+end
+jit.off(concatenate)
+
+local function leave(n)
+	local x = 0
+	for i = 1, n do
+		if i % 2 == 0 then x = x + 1 else x = x - 2 end
+	end
+	return x
+end
+
+local function run(seconds, f, argument)
+	local started = os.clock()
+	repeat f(argument) until os.clock() - started > seconds
+end
+jit.off(run)
+
+jit.opt.start("hotexit=60000") -- no side traces
+assert(misc.sysprof.start { mode = "C", interval = 1, path = arg[1] })
+run(0.4, fields, { a = 1 })
+run(0.4, concatenate, ("x"):rep(100))
+run(0.4, leave, 1000)
+assert(misc.sysprof.stop())
+-- Which instructions there are: each name takes six places.
+for name in require("jit.vmdef").bcnames:gmatch("......") do
+	print("BC_" .. name:match("%S+"))
+end
