@@ -8,3 +8,6 @@ bench_delivery_LDADD = lib/libclock.la lib/libbase.la
 bench_handler_cost_LDADD = lib/libsampler.la lib/libwalk.la lib/libvm.la \
 	lib/libclock.la lib/libstream.la lib/libhost.la \
 	perfmap/libperfmap.la lib/libbase.la $(LUAJIT_LIBS) $(LIBELF_LIBS)
+EXTRA_DIST += bench/deep.lua bench/slow-down.sh bench/fixed_work.lua bench/start.lua \
+	bench/perf-names.sh bench/traces.lua bench/memprof.sh \
+	bench/allocations.lua
