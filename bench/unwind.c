@@ -6,9 +6,10 @@
  * usage: unwind [ROUNDS [LIBRARY...]]
  *
  * First loads the libraries, so that the tables have as many objects as those
- * of some server, and tells what building them takes. libunwind is loaded if it is there (Debian package: libunwind8). Times are by
- * the CPU's time stamp counter, around each walk; warm: after a walk of the same
- * stack; cold: after 4 MiB of other memory was touched.
+ * of some server, and tells what building them takes. libunwind is loaded if it is
+ * there (Debian package: libunwind8). Times are medians by the CPU's time stamp
+ * counter, around each walk; warm: after a walk of the same stack; cold: after 4 MiB
+ * of other memory was touched.
  */
 #include <dlfcn.h>
 #include <execinfo.h>

@@ -239,6 +239,16 @@ dist_check_SCRIPTS += tests/end-to-end/record.sh $(real_tests)
 EXTRA_DIST += tests/real/common.sh
 TESTS += tests/end-to-end/record.sh $(real_tests)
 
+# What unwind tables cost in real programs.
+check_LTLIBRARIES += tests/real/tables_at_exit.la
+tests_real_tables_at_exit_la_SOURCES = tests/real/tables_at_exit.c
+tests_real_tables_at_exit_la_LIBADD = lib/libhost.la lib/libbase.la \
+	$(LIBELF_LIBS)
+tests_real_tables_at_exit_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version \
+	-rpath /nowhere
+dist_check_SCRIPTS += tests/real/tables.sh
+TESTS += tests/real/tables.sh
+
 # Calls that are made to fail.
 check_LTLIBRARIES += tests/faults/fail_nth.la
 tests_faults_fail_nth_la_SOURCES = tests/faults/fail_nth.c
