@@ -13,7 +13,7 @@
 
 #include "lmisclib.h"
 
-int dump_file_open(struct dump_file *file, const char *path,
+int dump_file_open(struct dump_file *file, const char *path, int fd,
                    struct error *error)
 {
 	struct stat status = {0};
@@ -22,7 +22,10 @@ int dump_file_open(struct dump_file *file, const char *path,
 	if (!file->path)
 		return error_set(error, PROFILE_ERRMEM, ENOMEM,
 		                 "no memory for the path of the dump");
-	file->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (fd > 0)
+		file->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	else
+		file->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	if (file->fd < 0 || fstat(file->fd, &status) < 0)
 		return error_set(error, PROFILE_ERRIO, errno, "%s: %s", path,
 		                 strerror(errno));

@@ -22,8 +22,9 @@ struct dump_file {
 	uint64_t written_bytes; /* so far */
 };
 
-/* Creates the file if need be, but leaves what is in it alone. */
-int dump_file_open(struct dump_file *file, const char *path,
+/* Creates the file if need be, but leaves what is in it alone. fd is the
+ * caller's descriptor of it; 0: there is none. */
+int dump_file_open(struct dump_file *file, const char *path, int fd,
                    struct error *error);
 /* Cuts off what was in it; pipes and devices have nothing to cut off. */
 void dump_file_empty(struct dump_file *file);

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT
-/*
- * A profile that the environment asks for. Ordinary code; the handler of fatal
- * signals does no more than to wake a thread.
- */
+/* A profile that the environment, or an agent, asks for. Ordinary code. */
 #include "environment.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +12,7 @@
 
 #include <lauxlib.h>
 
+#include "fatal_signals.h"
 #include "session.h"
 #include "sysprof_options.h"
 
@@ -37,100 +32,6 @@ static const struct {
 	{"rotate_limit", "LUAJIT_SYSPROF_ROTATE_LIMIT", NULL, false},
 	{"fork", "LUAJIT_SYSPROF_FORK", "follow", false},
 };
-
-/* ---- signals that end the process ------------------------------------------ */
-
-static const int fatal_signals[] = {SIGINT, SIGTERM, SIGHUP};
-#define FATAL_COUNT (sizeof(fatal_signals) / sizeof(fatal_signals[0]))
-
-static sem_t fatal_wake;
-static volatile sig_atomic_t fatal_signal;
-
-static void note_fatal_signal(int signal)
-{
-	int saved_errno = errno;
-
-	fatal_signal = signal;
-	sem_post(&fatal_wake);
-	errno = saved_errno;
-}
-
-/* The default action is what would have happened without us. */
-static void *end_by_signal(void *unused)
-{
-	(void)unused;
-	pthread_setname_np(pthread_self(), "sysprof-signals");
-	while (sem_wait(&fatal_wake) < 0)
-		;
-	luaM_sysprof_finish();
-	signal(fatal_signal, SIG_DFL);
-	kill(getpid(), fatal_signal);
-	return NULL;
-}
-
-static bool is_ours(int number)
-{
-	struct sigaction action;
-
-	return sigaction(number, NULL, &action) == 0 &&
-	       action.sa_handler == note_fatal_signal;
-}
-
-static void give_signals_back(void)
-{
-	for (size_t i = 0; i < FATAL_COUNT; i++)
-		if (is_ours(fatal_signals[i]))
-			signal(fatal_signals[i], SIG_DFL);
-}
-
-/* The program's own handlers, and those that it sets later, are left alone: a
- * program that has them ends by itself. */
-static void take_signals(void)
-{
-	struct sigaction ours = {.sa_handler = note_fatal_signal,
-	                         .sa_flags = SA_RESTART};
-
-	for (size_t i = 0; i < FATAL_COUNT; i++) {
-		struct sigaction action;
-
-		if (sigaction(fatal_signals[i], NULL, &action) == 0 &&
-		    action.sa_handler == SIG_DFL)
-			sigaction(fatal_signals[i], &ours, NULL);
-	}
-}
-
-static void watch_signals(void)
-{
-	pthread_attr_t attributes;
-	sigset_t all, before;
-	pthread_t thread;
-	int code;
-
-	sem_init(&fatal_wake, 0, 0);
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	code = pthread_create(&thread, &attributes, end_by_signal, NULL);
-	pthread_attr_destroy(&attributes);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (code == 0)
-		take_signals();
-}
-
-/* The thread is the parent's alone. Runs behind the child's part of a session,
- * which has started a profile of the child by then, or not. */
-static void watch_signals_in_child(void)
-{
-	give_signals_back();
-	if (session_is_running())
-		watch_signals();
-}
-
-static void watch_forks_for_signals(void)
-{
-	pthread_atfork(NULL, NULL, watch_signals_in_child);
-}
 
 /* ---- start -------------------------------------------------------------------- */
 
@@ -181,30 +82,63 @@ static void push_value(lua_State *L, const char *value, bool is_number)
 		lua_pushstring(L, value);
 }
 
-static void push_options(lua_State *L, const char *path)
+/* Where the values of the variables come from. */
+struct start_request {
+	const char *path;
+	const char *settings; /* of an agent; NULL: the environment */
+	int dump_fd;          /* the same */
+	struct error error;
+	int result;
+};
+
+/* The value in lines "NAME=VALUE", copied; NULL: it is not there. */
+static char *copy_setting(const char *settings, const char *name)
+{
+	size_t length = strlen(name);
+
+	while (*settings) {
+		const char *end = strchrnul(settings, '\n');
+
+		if (strncmp(settings, name, length) == 0 &&
+		    settings[length] == '=')
+			return strndup(settings + length + 1,
+			               (size_t)(end - settings) - length - 1);
+		settings = *end ? end + 1 : end;
+	}
+	return NULL;
+}
+
+static char *copy_variable(const struct start_request *request,
+                           const char *name)
+{
+	const char *value;
+
+	if (request->settings)
+		return copy_setting(request->settings, name);
+	value = secure_getenv(name);
+	return value ? strdup(value) : NULL;
+}
+
+static void push_options(lua_State *L, const struct start_request *request)
 {
 	lua_newtable(L);
-	lua_pushstring(L, path);
+	lua_pushstring(L, request->path);
 	lua_setfield(L, -2, "path");
 	lua_pushliteral(L, "process");
 	lua_setfield(L, -2, "scope");
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-		const char *value = secure_getenv(variables[i].variable);
+		char *value = copy_variable(request, variables[i].variable);
 
-		if (!value || !value[0])
-			value = variables[i].usual;
-		if (!value)
-			continue;
-		push_value(L, value, variables[i].is_number);
+		if (value && value[0])
+			push_value(L, value, variables[i].is_number);
+		else if (variables[i].usual)
+			lua_pushstring(L, variables[i].usual);
+		else
+			lua_pushnil(L);
+		free(value);
 		lua_setfield(L, -2, variables[i].option);
 	}
 }
-
-struct start_request {
-	const char *path;
-	struct error error;
-	int result;
-};
 
 static int start_inside(lua_State *L)
 {
@@ -212,12 +146,14 @@ static int start_inside(lua_State *L)
 	struct session_options options = {0};
 
 	luaL_checkstack(L, LUA_MINSTACK, "luajit-sysprof");
-	push_options(L, request->path);
+	push_options(L, request);
 	request->result = sysprof_read_options(L, lua_gettop(L), &options,
 	                                       &request->error);
 	if (request->result < 0)
 		return 0;
 	options.outlives_vm = true;
+	options.from_outside = request->settings != NULL;
+	options.dump_fd = request->dump_fd;
 	request->result = session_start(L, &options, &request->error);
 	return 0;
 }
@@ -233,26 +169,30 @@ static void tell_preload(void)
 		          luaM_sysprof_after_exec);
 }
 
-static void start(lua_State *L, const char *wanted)
+static void start_protected(lua_State *L, struct start_request *request)
 {
-	static pthread_once_t forks_watched = PTHREAD_ONCE_INIT;
-	char path[PATH_BYTES];
-	struct start_request request = {.path = path, .result = -1};
 	int top = lua_gettop(L);
 
-	choose_path(wanted, path);
-	if (lua_cpcall(L, start_inside, &request) != 0)
-		error_set(&request.error, PROFILE_ERRMEM, ENOMEM,
+	request->result = -1;
+	if (lua_cpcall(L, start_inside, request) != 0)
+		error_set(&request->error, PROFILE_ERRMEM, ENOMEM,
 		          "out of memory");
 	lua_settop(L, top);
+}
+
+static void start(lua_State *L, const char *wanted)
+{
+	char path[PATH_BYTES];
+	struct start_request request = {.path = path};
+
+	choose_path(wanted, path);
+	start_protected(L, &request);
 	if (request.result < 0) {
 		report_refusal(wanted, &request.error);
 		return;
 	}
 	tell_preload();
-	/* Behind the session's own: children's parts run in this order. */
-	if (pthread_once(&forks_watched, watch_forks_for_signals) == 0)
-		watch_signals();
+	fatal_signals_watch();
 }
 
 void luaM_sysprof_vm_appears(lua_State *L)
@@ -273,6 +213,89 @@ int luaM_sysprof_lua_init(lua_State *L)
 	if (init[0] == '@' ? luaL_dofile(L, init + 1) : luaL_dostring(L, init))
 		return lua_error(L);
 	return 0;
+}
+
+/* ---- from outside ---------------------------------------------------------------- */
+
+/* The VM of the agent's thread: in it LuaJIT's layout is checked, since those of
+ * the program must not be called into. It stays idle. */
+static lua_State *own_vm;
+static pid_t own_vm_process; /* a child of fork(2) has a copy, and no agent */
+
+/* Not a reference of the library's, since a program that holds LuaJIT, and opens
+ * its libraries one by one, may lack it. */
+static int open_libraries(lua_State *L)
+{
+	void (*open)(lua_State *);
+
+	*(void **)&open = dlsym(RTLD_DEFAULT, "luaL_openlibs");
+	if (!open)
+		return luaL_error(L, "no luaL_openlibs()");
+	open(L);
+	return 0;
+}
+
+static void close_own_vm(void)
+{
+	if (own_vm)
+		lua_close(own_vm);
+	own_vm = NULL;
+}
+
+static int start_from_outside(struct start_request *request)
+{
+	own_vm = luaL_newstate();
+	own_vm_process = getpid();
+	if (!own_vm || lua_cpcall(own_vm, open_libraries, NULL) != 0)
+		return error_set(&request->error, PROFILE_ERRMEM, ENOMEM,
+		                 "no VM to check LuaJIT with: %s",
+		                 own_vm ? lua_tostring(own_vm, -1)
+		                        : "out of memory");
+	start_protected(own_vm, request);
+	return request->result;
+}
+
+int luaM_sysprof_attach(const char *settings, int dump_fd, char *text,
+                        size_t bytes)
+{
+	struct session_report report;
+	char *path = copy_setting(settings, "LUAJIT_SYSPROF_PATH");
+	struct start_request request = {
+		.path = path ? path : "sysprof.bin",
+		.settings = settings,
+		.dump_fd = dump_fd,
+	};
+	int result;
+
+	if ((own_vm && own_vm_process == getpid()) || session_is_running())
+		result = error_set(&request.error, PROFILE_ERRRUN, EINVAL,
+		                   "a profile runs in it already");
+	else if ((result = start_from_outside(&request)) < 0)
+		close_own_vm();
+	free(path);
+	if (result < 0) {
+		snprintf(text, bytes, "%s", request.error.text);
+		return -1;
+	}
+	fatal_signals_watch();
+	session_read_report(own_vm, &report);
+	snprintf(text, bytes, "%u %s, %s",
+	         (unsigned int)report.threads.thread_count,
+	         report.threads.thread_count == 1 ? "thread" : "threads",
+	         report.clock);
+	return 0;
+}
+
+int luaM_sysprof_detach(char *text, size_t bytes)
+{
+	struct error error = {.text = "no profile runs"};
+	int result = own_vm ? session_stop(own_vm, &error) : -1;
+
+	fatal_signals_give_back();
+	close_own_vm();
+	if (result < 0)
+		snprintf(text, bytes, "%s", error.text);
+	return result;
 }
 
 /* ---- the end of the program ------------------------------------------------------ */

@@ -9,6 +9,8 @@
 #ifndef LIB_ENVIRONMENT_H
 #define LIB_ENVIRONMENT_H
 
+#include <stddef.h>
+
 #include "lmisclib.h"
 
 /*
@@ -21,6 +23,17 @@ LUAMISC_API void luaM_sysprof_vm_appears(lua_State *L);
 /* The same for LUA_INIT, as a Lua function without results; then does what the
  * user's own LUA_INIT says. */
 LUAMISC_API int luaM_sysprof_lua_init(lua_State *L);
+
+/*
+ * For the agent of `luajit-sysprof record -p`, on a thread of its own: starts to
+ * sample all other threads of the process. settings are lines "NAME=VALUE" with the
+ * same variables, dump_fd is the caller's descriptor of the dump. Returns 0 with
+ * some facts in text, or -1 with the reason. The other one ends it, on the same
+ * thread; 0 if the dump is whole.
+ */
+LUAMISC_API int luaM_sysprof_attach(const char *settings, int dump_fd,
+                                    char *text, size_t bytes);
+LUAMISC_API int luaM_sysprof_detach(char *text, size_t bytes);
 
 /* Completes all dumps: the process is about to end. */
 LUAMISC_API void luaM_sysprof_finish(void);

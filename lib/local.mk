@@ -79,6 +79,7 @@ lib_libwriter_la_SOURCES = lib/dump_stream.c lib/dump_stream.h \
 	lib/writer.c lib/writer.h \
 	lib/symbol_writer.c lib/symbol_writer.h
 lib_libsession_la_SOURCES = lib/environment.c lib/environment.h \
+	lib/fatal_signals.c lib/fatal_signals.h \
 	lib/sysprof_options.h lib/sample_signal.c lib/sample_signal.h \
 	lib/session.c lib/session.h lib/session_parts.c \
 	lib/session_process.c lib/session_state.h lib/sysprof_api.c \

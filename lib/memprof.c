@@ -157,7 +157,7 @@ static int claim_file(struct memprof *profile, const char *path,
 {
 	bool taken;
 
-	if (dump_file_open(&profile->file, path, error) < 0)
+	if (dump_file_open(&profile->file, path, 0, error) < 0)
 		return -1;
 	pthread_mutex_lock(&profiles.lock);
 	taken = find_of_file(&profile->file) != NULL;

@@ -137,7 +137,7 @@ int rotation_next_file(struct rotation *rotation, struct dump_file *file,
 		return error_set(error, PROFILE_ERRIO, ENAMETOOLONG,
 		                 "%.200s: the name of the dump is too long",
 		                 rotation->path);
-	if (dump_file_open(file, path, error) < 0)
+	if (dump_file_open(file, path, 0, error) < 0)
 		return -1;
 	rotation->begin_ns = begin_ns;
 	rotation->due_ns = now_ns + rotation->options.period_ns;

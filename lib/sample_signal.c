@@ -67,7 +67,7 @@ const char *sample_signal_name(int number)
 }
 
 /* Another profiler of the process would take our signals, or we its. */
-int sample_signal_check(struct error *error)
+int sample_signal_check(bool spares_caller, struct error *error)
 {
 	int number = sample_clock_signal();
 	struct sigaction action;
@@ -83,7 +83,7 @@ int sample_signal_check(struct error *error)
 		                 sample_signal_name(number));
 	if (check_profiling_timer(error) < 0)
 		return -1;
-	if (pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 &&
+	if (!spares_caller && pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 &&
 	    sigismember(&blocked, number) == 1)
 		return error_set(error, PROFILE_ERRUSE, EINVAL,
 		                 "SIG%s is blocked on this thread, so no "

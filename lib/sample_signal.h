@@ -7,14 +7,16 @@
 #ifndef LIB_SAMPLE_SIGNAL_H
 #define LIB_SAMPLE_SIGNAL_H
 
+#include <stdbool.h>
+
 #include "error.h"
 
 /* "PROF", "URG", …: of the signals that can be chosen. */
 const char *sample_signal_name(int number);
 
 /* -1 if another profiler of the process uses the signal or its timer, or if the
- * signal is blocked on this thread. */
-int sample_signal_check(struct error *error);
+ * signal is blocked on this thread, unless that is not to be sampled. */
+int sample_signal_check(bool spares_caller, struct error *error);
 
 /* Counted: installs the sampler's handler; each needs a release. */
 int sample_signal_take(struct error *error);

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,6 +40,7 @@ struct sampled_threads {
 	struct sampled_threads_options options;
 	_Atomic uint32_t last_symbol_id;
 	uint64_t foreign_at_start;
+	pid_t spared_thread_id; /* 0: none */
 
 	pthread_mutex_t lock; /* guards the list and ended_counters */
 	struct sampled_thread *first;
@@ -188,7 +190,7 @@ static void meet_thread(struct sampled_threads *threads, pid_t thread_id)
 		stop_thread(threads, thread);
 }
 
-/* The writer's thread is ours, and not what anybody wants to see. 0, or -errno:
+/* The writer's thread is ours, as the spared one, and not what anybody wants to see. 0, or -errno:
  * the threads are not known then. */
 static int look_at_threads(struct sampled_threads *threads,
                            pid_t writer_thread_id)
@@ -202,7 +204,8 @@ static int look_at_threads(struct sampled_threads *threads,
 	while ((entry = readdir(directory)) != NULL) {
 		pid_t thread_id = (pid_t)atol(entry->d_name);
 
-		if (thread_id > 0 && thread_id != writer_thread_id)
+		if (thread_id > 0 && thread_id != writer_thread_id &&
+		    thread_id != threads->spared_thread_id)
 			meet_thread(threads, thread_id);
 	}
 	closedir(directory);
@@ -362,15 +365,72 @@ void sampled_threads_begin_dump(struct sampled_threads *threads)
 
 /* ---- opening and closing ---------------------------------------------------- */
 
-static int open_first(struct sampled_threads *threads, struct error *error)
+static int add_first(struct sampled_threads *threads, pid_t thread_id,
+                     struct error *error)
 {
-	struct sampled_thread *thread = add_thread(threads, gettid());
-	int code;
+	struct sampled_thread *thread = add_thread(threads, thread_id);
 
 	if (!thread)
 		return error_set(error, PROFILE_ERRMEM, ENOMEM,
 		                 "no memory for the threads to sample");
-	if (open_thread(threads, thread, SAMPLER_RING_BYTES, error) < 0)
+	return open_thread(threads, thread, SAMPLER_RING_BYTES, error);
+}
+
+static bool blocks_signal(pid_t thread_id)
+{
+	unsigned long long blocked = 0;
+	char line[256], path[64];
+	FILE *status;
+
+	snprintf(path, sizeof(path), TASK_DIRECTORY "/%d/status",
+	         (int)thread_id);
+	status = fopen(path, "re");
+	while (status && fgets(line, sizeof(line), status))
+		if (strncmp(line, "SigBlk:", 7) == 0)
+			blocked = strtoull(line + 7, NULL, 16);
+	if (status)
+		fclose(status);
+	return (blocked >> (sample_clock_signal() - 1) & 1) != 0;
+}
+
+/* The first thread of the process that can be sampled; its main thread may have
+ * ended. */
+static int add_first_of_others(struct sampled_threads *threads,
+                               struct error *error)
+{
+	DIR *directory = opendir(TASK_DIRECTORY);
+	struct dirent *entry;
+	int result = -1;
+
+	threads->spared_thread_id = gettid();
+	error_set(error, PROFILE_ERRUSE, EINVAL,
+	          "the signal of the samples is blocked on all threads; choose "
+	          "another one by the option signal");
+	while (result < 0 && directory &&
+	       (entry = readdir(directory)) != NULL) {
+		pid_t thread_id = (pid_t)atol(entry->d_name);
+
+		if (thread_id <= 0 || thread_id == gettid() ||
+		    blocks_signal(thread_id))
+			continue;
+		result = add_first(threads, thread_id, error);
+		if (result < 0 && threads->first)
+			remove_thread(threads, &threads->first);
+	}
+	if (directory)
+		closedir(directory);
+	return result;
+}
+
+static int open_first(struct sampled_threads *threads, struct error *error)
+{
+	int code;
+
+	if (threads->options.spares_caller)
+		code = add_first_of_others(threads, error);
+	else
+		code = add_first(threads, gettid(), error);
+	if (code < 0)
 		return -1;
 	if (!threads->options.all_threads)
 		return 0;

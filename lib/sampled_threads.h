@@ -3,7 +3,7 @@
  * Sampled threads: those of the process that one session samples, each with a
  * sampler and a clock of its own.
  *
- * The thread that starts the session is the first. With all_threads set the
+ * The thread that starts the session is the first, or stands aside. With all_threads set the
  * others of the process are found in /proc/self/task, and looked for again by
  * the writer's thread, which also lets go of those that have ended. Ordinary
  * code; one lock, held for no longer than it takes to walk the list.
@@ -22,6 +22,7 @@ struct sampled_threads; /* sampled_threads.c */
 
 struct sampled_threads_options {
 	bool all_threads;
+	bool spares_caller; /* with all_threads: not the calling one */
 	enum sample_clock_kind first_clock;
 	struct sample_event event; /* first_clock SAMPLE_CLOCK_EVENT */
 	uint64_t interval_ns;      /* the same: events */

@@ -355,7 +355,7 @@ int session_check_available(lua_State *L, struct error *error)
 		return -1;
 	if (session_is_in_the_way(L))
 		return 0;
-	if (sample_signal_check(error) < 0 ||
+	if (sample_signal_check(false, error) < 0 ||
 	    sample_clock_open(&clock, SAMPLE_CLOCK_PERF,
 	                      (pid_t)syscall(SYS_gettid),
 	                      SAMPLE_INTERVAL_NS_MAX, error) < 0)

@@ -26,10 +26,13 @@
 #include "writer.h"
 
 struct session_options {
-	uint8_t mode;               /* LUAM_SYSPROF_* */
-	bool process;               /* all threads and VMs */
-	bool outlives_vm;           /* lua_close() does not end it */
-	bool follow_forks;          /* children go on, in PATH.PID */
+	uint8_t mode;      /* LUAM_SYSPROF_* */
+	bool process;      /* all threads and VMs */
+	bool outlives_vm;  /* lua_close() does not end it */
+	bool follow_forks; /* children go on, in PATH.PID */
+	/* The calling thread and the VM are the profiler's own, and not what
+	 * anybody wants to see. */
+	bool from_outside;
 	int signal;                 /* of the clock, 0: SIGPROF */
 	uint32_t overhead_permille; /* as in struct sampled_threads_options */
 	enum perf_names_kind perf;  /* names and stacks for perf too */
@@ -40,6 +43,7 @@ struct session_options {
 
 	const char *path; /* of the dump; NULL: the callbacks take it */
 	struct rotation_options rotation;
+	int dump_fd; /* of that file, the caller's; 0: it is opened */
 	luam_Sysprof_writer writer;
 	luam_Sysprof_on_stop on_stop; /* called once when the profile ends, but
 	                               * not by a start that failed */

@@ -61,6 +61,7 @@ static int open_threads(struct session *session, struct error *error)
 	const struct session_options *options = &session->options;
 	struct sampled_threads_options threads_options = {
 		.all_threads = options->process,
+		.spares_caller = options->from_outside,
 		.first_clock = options->first_clock,
 		.event = options->event,
 		.overhead_permille = options->overhead_permille,
@@ -111,10 +112,12 @@ static void disable_threads(void *context)
 	sampled_threads_disable(context);
 }
 
-/* Without a writer nobody decodes what the opening of the VM left out. */
+/* Without a writer nobody decodes what the opening of the VM left out; and where
+ * no thread of the host waits, the first samples are better with all of it. */
 static int complete_tables(const struct session *session, struct error *error)
 {
-	if (session->options.mode != LUAM_SYSPROF_DEFAULT)
+	if (session->options.mode != LUAM_SYSPROF_DEFAULT &&
+	    !session->options.from_outside)
 		return 0;
 	return unwind_tables_refresh(0, UNWIND_NO_BUDGET, error);
 }
@@ -178,6 +181,7 @@ static int open_writer(struct session *session, struct error *error)
 		.vm_description = session->vm.description,
 		.fast_names = &session->fast_names,
 		.path = session->path[0] ? session->path : NULL,
+		.fd = options->dump_fd,
 		.rotation = options->rotation,
 		.callback = options->writer,
 		.context = options->context,
@@ -248,7 +252,7 @@ int session_open_parts(struct session *session, lua_State *L,
 	                      error) < 0 ||
 	    choose_signal(session, error) < 0 ||
 	    copy_path(session, error) < 0 || open_vm(session, L, error) < 0 ||
-	    sample_signal_check(error) < 0 ||
+	    sample_signal_check(options->from_outside, error) < 0 ||
 	    complete_tables(session, error) < 0 ||
 	    perf_share_open(&session->perf, options->perf_dir, error) < 0)
 		return -1;
@@ -262,6 +266,7 @@ int session_open_parts(struct session *session, lua_State *L,
 int session_follow(struct session *session, const struct session *parent)
 {
 	session->options = parent->options;
+	session->options.dump_fd = 0;
 	session->registry = parent->registry;
 	session->vm = parent->vm;
 	session->fast_names = parent->fast_names;

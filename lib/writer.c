@@ -492,7 +492,7 @@ static int open_file(struct writer *writer, struct error *error)
 	writer->buffer = buffer;
 	if (!rotation_is_on(&writer->options.rotation))
 		return dump_file_open(&writer->file, writer->options.path,
-		                      error);
+		                      writer->options.fd, error);
 	rotation_open(&writer->rotation, &writer->options.rotation,
 	              writer->options.path);
 	return rotation_next_file(&writer->rotation, &writer->file, error);

@@ -54,6 +54,7 @@ struct writer_options {
 
 	/* Where the stream goes: to a file … */
 	const char *path; /* NULL: to the callback; outlives the writer */
+	int fd;           /* of that file, the caller's; 0: it is opened */
 	struct rotation_options rotation; /* or to several, of names that begin
 	                                   * with the path */
 	/* … or through the host's buffer to its callback. */

@@ -148,10 +148,13 @@ tools_sysprof_la_LDFLAGS = $(lua_module_ldflags) \
 # --- luajit-sysprof ----------------------------------------------------------
 
 bin_PROGRAMS += tools/luajit-sysprof
-tools_luajit_sysprof_CPPFLAGS = $(tools_cppflags) \
+tools_luajit_sysprof_CPPFLAGS = $(tools_cppflags) -I$(top_srcdir)/preload \
 	-DLIBRARY_DIRECTORY='"$(libdir)"'
-tools_luajit_sysprof_LDADD = tools/liboutput.la $(LIBELF_LIBS)
+tools_luajit_sysprof_CCASFLAGS = -I$(top_srcdir)/preload
+tools_luajit_sysprof_LDADD = tools/liboutput.la $(LIBELF_LIBS) -lm
 tools_luajit_sysprof_SOURCES = tools/luajit_sysprof.c \
+	tools/commands/attach.c tools/commands/attach.h \
+	tools/commands/attach_stub.S \
 	tools/commands/commands.h \
 	tools/commands/doctor.c \
 	tools/commands/guest_samples.c tools/commands/guest_samples.h \
@@ -162,7 +165,10 @@ tools_luajit_sysprof_SOURCES = tools/luajit_sysprof.c \
 	tools/commands/probe.c tools/commands/probe.h \
 	tools/commands/process.c tools/commands/process.h \
 	tools/commands/record.c \
-	tools/commands/show.c
+	tools/commands/record_process.c tools/commands/record_process.h \
+	tools/commands/show.c \
+	tools/commands/target.c tools/commands/target.h \
+	tools/commands/tracee.c tools/commands/tracee.h
 
 # For work on lib/vm, whose table of layouts it reads and writes rows of: the
 # one tool that knows the profiler's own headers. Not installed.

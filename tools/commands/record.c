@@ -21,7 +21,9 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "record_process.h"
 
+#define AGENT   "libluajit-sysprof-agent.so"
 #define PRELOAD "libluajit-sysprof-preload.so"
 #define LIBRARY "libluajit-sysprof.so.0"
 
@@ -33,10 +35,13 @@
 
 struct record {
 	char path[PATH_MAX]; /* of the dump, absolute */
-	char preload[PATH_MAX], library[PATH_MAX];
+	char preload[PATH_MAX], agent[PATH_MAX], library[PATH_MAX];
 	char **command;
 	bool rotates;
 	char start[32]; /* as in the names of a rotation's dumps */
+	int pid;        /* 0: the command is run */
+	double seconds;
+	bool force;
 };
 
 static const struct option long_options[] = {
@@ -49,7 +54,10 @@ static const struct option long_options[] = {
 	{"rotate", required_argument, NULL, 'r'},
 	{"rotate-limit", required_argument, NULL, 'R'},
 	{"no-follow", no_argument, NULL, 'n'},
-	{"perf", optional_argument, NULL, 'p'},
+	{"perf", optional_argument, NULL, 'P'},
+	{"pid", required_argument, NULL, 'p'},
+	{"duration", required_argument, NULL, 'd'},
+	{"force", no_argument, NULL, 'f'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -58,8 +66,10 @@ static void print_help(void)
 {
 	fputs("Usage: luajit-sysprof record [OPTION]... [--] COMMAND "
 	      "[ARGUMENT]...\n"
+	      "       luajit-sysprof record [OPTION]... -p PID\n"
 	      "Runs the command and profiles all LuaJIT in it and in its "
-	      "children.\n"
+	      "children; or attaches\n"
+	      "to a process that runs, until Ctrl-C.\n"
 	      "\n"
 	      "  -o, --output=FILE    dump of the first process with LuaJIT; "
 	      "others get FILE.PID\n"
@@ -80,12 +90,18 @@ static void print_help(void)
 	      "      --rotate-limit=SIZE\n"
 	      "                       bytes of all dumps of a process; the "
 	      "oldest go (1G)\n"
+	      "  -p, --pid=PID        profile this process\n"
+	      "  -d, --duration=S     with -p: end after so many seconds\n"
+	      "      --force          with -p: even if it has a seccomp "
+	      "filter\n"
 	      "      --no-follow      leave forked children alone\n"
 	      "      --perf[=KIND]    names for perf, too: map, lines, "
 	      "jitdump\n"
 	      "      --help\n"
 	      "\n"
-	      "Exit status: that of the command; 127 if it cannot be run.\n",
+	      "Exit status: that of the command; 127 if it cannot be run. "
+	      "With -p 0 if the\n"
+	      "dump is whole, else 1.\n",
 	      stdout);
 }
 
@@ -98,6 +114,12 @@ static bool find_library(const char *directory, const char *name, char *path)
 }
 
 /* Beside the program, as installed or as built; else where it was to be put. */
+static bool find_in(struct record *record, const char *directory)
+{
+	return find_library(directory, PRELOAD, record->preload) &&
+	       find_library(directory, AGENT, record->agent);
+}
+
 static bool find_libraries(struct record *record)
 {
 	char program[PATH_MAX] = "", directory[PATH_MAX + 40];
@@ -109,13 +131,13 @@ static bool find_libraries(struct record *record)
 	if (find_library(directory, LIBRARY, record->library)) {
 		snprintf(directory, sizeof(directory), "%s/../preload/.libs",
 		         program);
-		return find_library(directory, PRELOAD, record->preload);
+		return find_in(record, directory);
 	}
 	snprintf(directory, sizeof(directory), "%s/../lib", program);
 	if (find_library(directory, LIBRARY, record->library))
-		return find_library(directory, PRELOAD, record->preload);
+		return find_in(record, directory);
 	return find_library(LIBRARY_DIRECTORY, LIBRARY, record->library) &&
-	       find_library(LIBRARY_DIRECTORY, PRELOAD, record->preload);
+	       find_in(record, LIBRARY_DIRECTORY);
 }
 
 /* ---- the environment ------------------------------------------------------------ */
@@ -307,13 +329,55 @@ static bool make_absolute(const char *path, char absolute[PATH_MAX])
 	       PATH_MAX - 16;
 }
 
+static bool parse_seconds(const char *argument, double *seconds)
+{
+	char *end;
+
+	*seconds = strtod(argument, &end);
+	if (end != argument && *end == '\0' && *seconds > 0 && *seconds <= 1e9)
+		return true;
+	tell("expected seconds from 0.001 to 1e9, got '%.100s' (see --help)",
+	     argument);
+	return false;
+}
+
+/* Is it one thing that is to be profiled? */
+static bool check_what(const struct record *record)
+{
+	if (record->pid && record->command[0])
+		tell("-p PID and a command exclude each other (see --help)");
+	else if (!record->pid && !record->command[0])
+		tell("a command is missing, or -p PID (see --help)");
+	else if (!record->pid && (record->seconds > 0 || record->force))
+		tell("--duration and --force belong to -p PID (see --help)");
+	else if (record->pid && record->rotates)
+		tell("--rotate needs a command (see --help)");
+	else
+		return true;
+	return false;
+}
+
+static int attach_to_process(const struct record *record)
+{
+	const struct process_recording recording = {
+		.pid = record->pid,
+		.path = record->path,
+		.agent = record->agent,
+		.library = record->library,
+		.seconds = record->seconds,
+		.force = record->force,
+	};
+
+	return record_process(&recording);
+}
+
 /* Values are looked at by the profiler, which knows what it accepts. */
 static bool parse_options(struct record *record, int argc, char **argv)
 {
 	const char *output = "sysprof.bin";
 	int letter;
 
-	while ((letter = getopt_long(argc, argv, "+o:m:i:c:h", long_options,
+	while ((letter = getopt_long(argc, argv, "+o:m:i:c:p:d:h", long_options,
 	                             NULL)) != -1) {
 		switch (letter) {
 		case 'o':
@@ -344,8 +408,20 @@ static bool parse_options(struct record *record, int argc, char **argv)
 		case 'n':
 			setenv("LUAJIT_SYSPROF_FORK", "stop", 1);
 			break;
-		case 'p':
+		case 'P':
 			setenv("LUAJIT_SYSPROF_PERF", optarg ? optarg : "1", 1);
+			break;
+		case 'p':
+			record->pid = parse_pid(optarg);
+			if (record->pid == 0)
+				return false;
+			break;
+		case 'd':
+			if (!parse_seconds(optarg, &record->seconds))
+				return false;
+			break;
+		case 'f':
+			record->force = true;
 			break;
 		case 'h':
 			print_help();
@@ -355,10 +431,8 @@ static bool parse_options(struct record *record, int argc, char **argv)
 		}
 	}
 	record->command = argv + optind;
-	if (!record->command[0]) {
-		tell("a command is missing (see --help)");
+	if (!check_what(record))
 		return false;
-	}
 	if (make_absolute(output, record->path))
 		return true;
 	tell("%.100s...: the name is too long", output);
@@ -372,10 +446,12 @@ int command_record(int argc, char **argv)
 	if (!parse_options(&record, argc, argv))
 		return STATUS_USAGE;
 	if (!find_libraries(&record)) {
-		tell("%s and %s are not in %s; install luajit-sysprof", LIBRARY,
-		     PRELOAD, LIBRARY_DIRECTORY);
+		tell("%s, %s and %s are not in %s; install luajit-sysprof",
+		     LIBRARY, PRELOAD, AGENT, LIBRARY_DIRECTORY);
 		return STATUS_BAD;
 	}
+	if (record.pid)
+		return attach_to_process(&record);
 	remove_old_dumps(&record);
 	note_start(&record);
 	return run_command(&record);

@@ -1,0 +1,282 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# luajit-sysprof record -p: processes that run already are profiled, wherever they
+# are stopped for it, and go on as if nothing had been; others are refused.
+set -eu
+
+: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
+if [ "${SANITIZERS:-no}" = yes ]; then
+	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
+	exit 77
+fi
+tools=$(cd "$top_builddir/tools" && pwd)
+host=$(cd "$top_builddir/tests/end-to-end" && pwd)/attach_host
+work=$(mktemp -d)
+pids=
+# shellcheck disable=SC2086
+trap '[ -z "$pids" ] || kill -9 $pids 2>/dev/null || true; rm -rf "$work"' EXIT
+cd "$work"
+unset LUA_CPATH
+
+fail()
+{
+	echo "FAIL: $*"
+	[ ! -e log ] || cat log
+	exit 1
+}
+
+# start COMMAND...: in the background, as $pid, with its output in out.
+start()
+{
+	"$@" >out 2>&1 &
+	pid=$!
+	pids="$pids $pid"
+}
+
+# finish STATUS: the last one has ended with it.
+finish()
+{
+	status=0
+	wait "$pid" || status=$?
+	[ $status = "$1" ] || { cat out; fail "$pid ended with $status, not $1"; }
+}
+
+attach()
+{
+	timeout 60 "$tools/luajit-sysprof" record -i 1 -o dump.bin "$@" \
+		>log 2>&1
+}
+
+# check DUMP NAME LEAST: it is whole, and has so many samples of the function.
+check()
+{
+	[ "$(tail -c 1 "$1" | od -An -tx1)" = " 80" ] ||
+		fail "$1 has no end record"
+	samples=$("$tools/luajit-parse-sysprof" --include="$2" "$1" \
+		2>parser.err | awk '{ sum += $NF } END { print sum + 0 }')
+	[ "$samples" -ge "$3" ] || fail "$1 has only $samples samples of $2"
+}
+
+# What a process is made of, as far as others see it. 33 is a signal of the C
+# library's own, which it handles from its first thread on.
+describe()
+{
+	echo "descriptors $(find /proc/"$1"/fd -type l | wc -l)"
+	grep -E '^(Threads|SigBlk):' /proc/"$1"/status
+	grep -E '^Sig(Ign|Cgt):' /proc/"$1"/status | sed 's/.\(........\)$/_\1/'
+	grep -c 'r-xp 00000000 00:00 0' /proc/"$1"/maps || true
+}
+
+cat >program.lua <<'LUA'
+local function hot(seconds)
+	local start, sum = os.clock(), 0
+	repeat
+		for i = 1, 10000 do sum = sum + i % 7 end
+	until os.clock() - start > seconds
+	return sum
+end
+if arg[1] == "off" then jit.off() end
+hot(tonumber(arg[2]))
+print("ended")
+LUA
+
+# --- busy ---------------------------------------------------------------------------
+
+start "$LUAJIT" program.lua on 30
+sleep 0.5
+if ! attach -d 0.5 -p "$pid"; then
+	case $(cat log) in
+	*ptrace_scope*|*CAP_SYS_PTRACE*|*"not permitted"*)
+		echo "SKIP: $(cat log)"
+		exit 77 ;;
+	esac
+	fail "the first attach"
+fi
+grep -q "process $pid: 1 thread, " log || fail "no word of the start"
+check dump.bin 'hot program.lua:1' 50
+describe "$pid" >before
+for _ in 1 2 3; do
+	attach -d 1 -p "$pid" || fail "attached once more"
+	check dump.bin 'hot program.lua:1' 100
+done
+describe "$pid" >after
+cmp -s before after || { diff before after || true; fail "it was changed"; }
+kill -0 "$pid" || fail "the program has ended"
+
+# --- ends -----------------------------------------------------------------------------
+
+attach_in_background()
+{
+	rm -f dump.bin
+	"$tools/luajit-sysprof" record -i 1 -o dump.bin -p "$pid" >log 2>&1 &
+	recorder=$!
+	pids="$pids $recorder"
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		grep -q 'Ctrl-C ends it' log && break
+		sleep 0.25
+	done
+	sleep 1
+}
+
+for number in INT TERM HUP; do
+	attach_in_background
+	kill -$number $recorder
+	wait $recorder || fail "status after SIG$number"
+	check dump.bin 'hot program.lua:1' 100
+done
+# A recorder that is killed ends the profile, too.
+attach_in_background
+kill -9 $recorder
+wait $recorder 2>/dev/null || true
+for _ in 1 2 3 4 5 6 7 8; do
+	[ "$(grep Threads /proc/"$pid"/status)" = "Threads:	1" ] && break
+	sleep 0.25
+done
+check dump.bin 'hot program.lua:1' 100
+# The program ends by a signal.
+attach_in_background
+kill "$pid"
+wait $recorder || fail "status after the end of the program"
+finish 143
+check dump.bin 'hot program.lua:1' 100
+# By itself.
+start "$LUAJIT" program.lua off 4
+sleep 0.3
+attach -p "$pid" || fail "status after the end of the program"
+finish 0
+[ "$(cat out)" = ended ] || fail "it printed $(cat out)"
+check dump.bin 'hot program.lua:1' 100
+# It is killed.
+start "$LUAJIT" program.lua on 30
+sleep 0.3
+attach_in_background
+kill -9 "$pid"
+wait $recorder || fail "status after SIGKILL"
+grep -q 'its last half second is missing' log || fail "nothing said of SIGKILL"
+"$tools/luajit-parse-sysprof" --partial dump.bin 2>log |
+	grep -q 'hot program.lua:1' || fail "the dump cannot be read"
+
+# --- blocked ------------------------------------------------------------------------------
+
+# blocked CALL RESULT: what it prints if nothing interrupts it.
+blocked()
+{
+	start "$host" "$1"
+	sleep 0.5
+	attach -d 0.2 -p "$pid" || fail "blocked in $1"
+	finish 0
+	[ "$(cat out)" = "$2" ] || fail "$1 returned $(cat out)"
+	check dump.bin . 0
+}
+
+blocked nanosleep "0 - in time"
+blocked clock_nanosleep "0 - in time"
+blocked poll "0 - in time"
+blocked ppoll "0 - in time"
+blocked select "0 - in time"
+blocked epoll_wait "0 - in time"
+blocked epoll_pwait "0 - in time"
+blocked read "1 - in time"
+blocked futex "-1 Connection timed out in time"
+blocked sigtimedwait "-1 Resource temporarily unavailable in time"
+blocked recv "-1 Resource temporarily unavailable in time"
+
+# --- in the middle of anything ----------------------------------------------------------------
+
+for mode in memory libraries threads; do
+	rm -f stop
+	start "$host" $mode
+	sleep 0.5
+	describe "$pid" | grep -v -e Threads -e '^[0-9]' >before
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		attach -d 0.1 -p "$pid" || fail "attached to $mode"
+	done
+	attach -d 1 -p "$pid" || fail "attached to $mode"
+	check dump.bin 'hot' 20
+	describe "$pid" | grep -v -e Threads -e '^[0-9]' >after
+	cmp -s before after || { diff before after || true; fail "$mode changed"; }
+	touch stop
+	finish 0
+	[ "$(cat out)" = ok ] || fail "$mode printed $(cat out)"
+done
+"$tools/luajit-parse-sysprof" --group=thread dump.bin 2>parser.err |
+	grep 'hot' | cut -d';' -f1 | sort -u >threads
+[ "$(wc -l <threads)" = 4 ] || fail "samples on $(wc -l <threads) threads, not 4"
+
+# --- refused --------------------------------------------------------------------------------------
+
+# refused WHY ARGUMENT...
+refused()
+{
+	why=$1
+	shift
+	status=0
+	attach "$@" || status=$?
+	[ $status = 1 ] || fail "status $status, not 1: $*"
+	grep -q "$why" log || fail "not refused by '$why'"
+	[ ! -e dump.bin ] || fail "a dump of nothing was left"
+}
+
+rm -f dump.bin stop
+start sleep 30
+refused 'has no LuaJIT' -d 1 -p "$pid"
+kill "$pid"
+refused 'there is none' -d 1 -p 4194303
+"$LUAJIT" -e 'local ffi = require "ffi"
+ffi.cdef "int fork(void); void _exit(int); int sleep(int);"
+local child = ffi.C.fork()
+if child == 0 then ffi.C._exit(0) end
+print(child) io.stdout:flush() ffi.C.sleep(30)' >zombie &
+pids="$pids $!"
+sleep 0.5
+refused 'has ended; its parent' -d 1 -p "$(cat zombie)"
+start "$LUAJIT" program.lua on 30
+sleep 0.3
+kill -STOP "$pid"
+sleep 0.1
+refused 'is stopped: let it go on' -d 1 -p "$pid"
+kill -CONT "$pid"
+if [ "$(id -u)" = 0 ] && setpriv --reuid=65534 true 2>/dev/null; then
+	status=0
+	mkdir -m 777 foreign
+	chmod 755 .
+	if setpriv --reuid=65534 test -x "$tools/.libs/luajit-sysprof" ||
+		setpriv --reuid=65534 test -x "$tools/luajit-sysprof"; then
+		setpriv --reuid=65534 --clear-groups "$tools/luajit-sysprof" \
+			record -d 1 -o foreign/dump.bin -p "$pid" >log 2>&1 ||
+			status=$?
+		if [ $status != 126 ]; then
+			[ $status = 1 ] || fail "a foreign process: $status"
+			grep -q 'is one of the user root' log ||
+				fail "not refused as foreign"
+		fi
+	fi
+fi
+refused 'mode must be' -m X -d 1 -p "$pid"
+attach_in_background
+status=0
+"$tools/luajit-sysprof" record -o second.bin -d 1 -p "$pid" >log 2>&1 ||
+	status=$?
+[ $status = 1 ] || fail "a second recorder was not refused"
+grep -q 'a profile runs in it already' log || fail "a second recorder"
+kill $recorder
+wait $recorder || fail "the first recorder"
+check dump.bin 'hot program.lua:1' 100
+rm dump.bin
+kill "$pid"
+"$host" traced >traced.pid &
+tracer=$!
+pids="$pids $tracer"
+sleep 0.5
+refused "is traced by process $tracer" -d 1 -p "$(cat traced.pid)"
+start "$host" blocking
+sleep 0.3
+refused 'blocked on all threads' -d 1 -p "$pid"
+touch stop
+finish 0
+for arguments in "-p 1 true" "-p x" "-p 0" "-d 1 true" "-d x -p 1" "--force true"; do
+	status=0
+	# shellcheck disable=SC2086
+	attach $arguments || status=$?
+	[ $status = 2 ] || fail "status $status of $arguments"
+done
