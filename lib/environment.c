@@ -13,6 +13,7 @@
 #include <lauxlib.h>
 
 #include "fatal_signals.h"
+#include "perf_share.h"
 #include "session.h"
 #include "sysprof_options.h"
 
@@ -201,6 +202,8 @@ void luaM_sysprof_vm_appears(lua_State *L)
 
 	if (path && path[0] && !session_is_running())
 		start(L, path);
+	else
+		perf_share_meet(L);
 }
 
 int luaM_sysprof_lua_init(lua_State *L)

@@ -20,6 +20,7 @@
 #include "label_module.h"
 #include "lua_options.h"
 #include "memprof_module.h"
+#include "perf_share.h"
 #include "session.h"
 #include "sysprof_options.h"
 #include "stream/frame_name.h"
@@ -356,8 +357,10 @@ static int sysprof_start(lua_State *L)
 		return lua_options_push_failure(L, &error);
 	}
 	if (sysprof_read_options(L, 1, &options, &error) < 0 ||
-	    session_start(L, &options, &error) < 0)
+	    session_start(L, &options, &error) < 0) {
+		perf_share_meet(L); /* one of the process may be running */
 		return lua_options_push_failure(L, &error);
+	}
 	lua_pushboolean(L, true);
 	return 1;
 }
@@ -431,6 +434,7 @@ static int sysprof_report(lua_State *L)
 {
 	struct session_report report;
 
+	perf_share_meet(L);
 	session_read_report(L, &report);
 	lua_newtable(L);
 	set_number(L, "samples", report.counters.samples);
@@ -464,6 +468,7 @@ static int sysprof_available(lua_State *L)
 	struct error error;
 	bool available = session_check_available(L, &error) == 0;
 
+	perf_share_meet(L);
 	lua_pushboolean(L, available);
 	if (available)
 		return 1;
@@ -560,6 +565,7 @@ static void complete_all(lua_State *L)
 
 int luaM_open_misc(lua_State *L)
 {
+	perf_share_meet(L);
 	push_raw_field(L, LUA_GLOBALSINDEX, "misc");
 	if (lua_istable(L, -1)) {
 		complete_all(L);
@@ -577,6 +583,7 @@ int luaM_open_misc(lua_State *L)
 
 int luaM_open_misc_sysprof(lua_State *L)
 {
+	perf_share_meet(L);
 	push_module(L, &modules[0]);
 	return 1;
 }

@@ -34,6 +34,7 @@ struct code_range {
 	uint64_t start;
 	uint64_t bytes;
 	uint64_t identity; /* of what it is, as a hash */
+	uint64_t owner;    /* as in its record */
 	bool gone;
 };
 
@@ -276,6 +277,7 @@ static bool claim_range(struct perf_names *names,
 		.start = record->address,
 		.bytes = record->bytes,
 		.identity = identify(record),
+		.owner = record->owner,
 	};
 	size_t at = find_range(names, record->address);
 
@@ -290,11 +292,16 @@ static bool claim_range(struct perf_names *names,
 	return insert_range(names, at, &fresh);
 }
 
-static void mark_gone(struct perf_names *names)
+static void mark_gone(struct perf_names *names, uint64_t owner)
 {
-	for (size_t i = 0; i < names->range_count; i++)
-		names->ranges[i].gone = true;
-	names->gone_count = names->range_count;
+	for (size_t i = 0; i < names->range_count; i++) {
+		struct code_range *range = &names->ranges[i];
+
+		if (range->owner != owner || range->gone)
+			continue;
+		range->gone = true;
+		names->gone_count++;
+	}
 }
 
 /* ---- names of code -------------------------------------------------------- */
@@ -403,7 +410,7 @@ static void add_code(struct perf_names *names, const struct code_record *record)
 	size_t name_bytes;
 
 	if (record->kind == CODE_FLUSH) {
-		mark_gone(names);
+		mark_gone(names, record->owner);
 		return;
 	}
 	if (!claim_range(names, record))

@@ -29,7 +29,7 @@ enum perf_names_kind perf_names_find_kind(const char *name);
 enum code_kind {
 	CODE_TRACE,
 	CODE_EXITS, /* what traces leave through, shared by them */
-	CODE_FLUSH, /* all code there was is gone; no other field counts */
+	CODE_FLUSH, /* all code of the owner is gone; no other field counts */
 };
 
 struct code_line {
@@ -43,6 +43,7 @@ struct code_line {
 struct code_record {
 	struct code_record *next; /* in the queue */
 	enum code_kind kind;
+	uint64_t owner;   /* whose it is: a number for each VM */
 	uint64_t time_ns; /* CLOCK_MONOTONIC, before the code first ran */
 	uint32_t thread_id;
 	uint32_t trace_number; /* CODE_TRACE */

@@ -3,6 +3,7 @@
 #include "perf_share.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 #include "lmisclib.h"
 #include "stream/sysprof_format.h"
 #include "traces.h"
+#include "vm_guard.h"
+#include "vm/registry_sig.h"
 
 #define PERF_VARIABLE    "LUAJIT_SYSPROF_PERF"
 #define PERF_RANGE_BYTES 16 /* of a library function, of a marker */
@@ -24,7 +27,21 @@ static struct {
 	struct perf_names *names; /* NULL: perf was never on */
 	struct traces *orphan;    /* in a child: of the parent's session */
 	uint64_t orphan_serial;
-} kept;
+	pthread_mutex_t lock; /* guards all below, held for a moment */
+	bool meets_vms;       /* a session of the process has perf */
+	uint64_t session;     /* counts those */
+	struct met_vm *first;
+	uint64_t serial; /* of the last one */
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* A VM that is not the session's, whose traces are watched for it, or were. Freed
+ * on the thread of that VM. */
+struct met_vm {
+	struct met_vm *next;
+	uint64_t serial;
+	struct vm vm;
+	struct traces *traces;
+};
 
 /* ---- taking it ------------------------------------------------------------- */
 
@@ -111,10 +128,22 @@ int perf_share_open(struct perf_share *share, const char *directory,
 	return reserve_ranges(share, error);
 }
 
+/* Events of the other VMs may be on their way. */
+static void part_from_vms(void)
+{
+	pthread_mutex_lock(&kept.lock);
+	kept.meets_vms = false;
+	for (struct met_vm *met = kept.first; met; met = met->next)
+		traces_abandon(met->traces);
+	pthread_mutex_unlock(&kept.lock);
+}
+
 void perf_share_release(struct perf_share *share)
 {
-	if (share->is_owner)
-		atomic_store(&kept.is_owned, false);
+	if (!share->is_owner)
+		return;
+	part_from_vms();
+	atomic_store(&kept.is_owned, false);
 	share->is_owner = false;
 }
 
@@ -170,8 +199,113 @@ static void drop_traces(struct perf_share *share)
 	share->traces = NULL;
 }
 
+/* ---- other VMs -------------------------------------------------------------- */
+
+/* Takes out the one of this serial, or of this VM. On the thread of that VM. */
+static struct met_vm *take_met(uint64_t serial, uint64_t global_state)
+{
+	struct met_vm **link, *met;
+
+	pthread_mutex_lock(&kept.lock);
+	link = &kept.first;
+	while ((met = *link) && met->serial != serial &&
+	       met->vm.global_state != global_state)
+		link = &met->next;
+	if (met)
+		*link = met->next;
+	pthread_mutex_unlock(&kept.lock);
+	return met;
+}
+
+static void end_with_vm(lua_State *L, uint64_t serial)
+{
+	struct met_vm *met = take_met(serial, 0);
+
+	(void)L;
+	if (!met)
+		return;
+	vm_registry_forget(met->vm.global_state);
+	traces_forget(met->traces);
+	free(met);
+}
+
+static const struct vm_guard_kind met_guard = {.closing = end_with_vm};
+
+struct question {
+	bool is_watched;
+};
+
+static int ask_inside(lua_State *L)
+{
+	struct question *question = lua_touserdata(L, 1);
+
+	question->is_watched = traces_is_watched(L);
+	return 0;
+}
+
+static bool is_watched(lua_State *L)
+{
+	struct question question = {false};
+
+	if (lua_cpcall(L, ask_inside, &question) != 0)
+		lua_pop(L, 1);
+	return question.is_watched;
+}
+
+/* NULL: the VM cannot be read, or memory ends. */
+static struct met_vm *open_met(lua_State *L, struct perf_names *names,
+                               uint64_t serial)
+{
+	struct met_vm *met = calloc(1, sizeof(*met)), *before;
+
+	if (!met)
+		return NULL;
+	met->serial = serial;
+	/* One of an earlier session is collected without a word. */
+	vm_guard_drop(L, &met_guard);
+	if (vm_guard_open(&met->vm, L, NULL, &met_guard, serial, NULL) < 0) {
+		free(met);
+		return NULL;
+	}
+	before = take_met(0, met->vm.global_state);
+	if (before)
+		traces_close(before->traces);
+	free(before);
+	met->traces = traces_open(&met->vm, names, NULL);
+	if (met->traces)
+		return met;
+	vm_guard_drop(L, &met_guard);
+	free(met);
+	return NULL;
+}
+
+void perf_share_meet(lua_State *L)
+{
+	struct perf_names *names;
+	struct met_vm *met;
+	uint64_t session, serial;
+
+	pthread_mutex_lock(&kept.lock);
+	names = kept.meets_vms ? kept.names : NULL;
+	session = kept.session;
+	serial = ++kept.serial;
+	pthread_mutex_unlock(&kept.lock);
+	if (!names || is_watched(L) || !(met = open_met(L, names, serial)))
+		return;
+	call_protected(L, watch_inside, met->traces);
+	pthread_mutex_lock(&kept.lock);
+	met->next = kept.first;
+	kept.first = met;
+	/* The session may have ended meanwhile. */
+	if (!kept.meets_vms || kept.session != session)
+		traces_abandon(met->traces);
+	pthread_mutex_unlock(&kept.lock);
+}
+
+/* ---- the end ------------------------------------------------------------------ */
+
 int perf_share_watch(struct perf_share *share, const struct vm *vm,
-                     lua_State *L, struct error *error)
+                     lua_State *L, bool process, struct error *error)
 {
 	if (!share->kind)
 		return 0;
@@ -180,6 +314,10 @@ int perf_share_watch(struct perf_share *share, const struct vm *vm,
 		return -1;
 	drop_orphan();
 	call_protected(L, watch_inside, share->traces);
+	pthread_mutex_lock(&kept.lock);
+	kept.meets_vms = process;
+	kept.session++;
+	pthread_mutex_unlock(&kept.lock);
 	return 0;
 }
 
@@ -200,16 +338,21 @@ void perf_share_unwatch(struct perf_share *share, const struct vm *vm,
 
 void perf_share_forget_vm(struct perf_share *share, uint64_t serial)
 {
-	if (kept.orphan && kept.orphan_serial == serial)
-		drop_orphan();
+	if (kept.orphan && kept.orphan_serial == serial) {
+		traces_forget(kept.orphan);
+		kept.orphan = NULL;
+	}
+	if (share && share->traces)
+		traces_forget(share->traces);
 	if (share)
-		drop_traces(share);
+		share->traces = NULL;
 }
 
 /* ---- fork ------------------------------------------------------------------ */
 
 void perf_share_before_fork(void)
 {
+	pthread_mutex_lock(&kept.lock);
 	if (kept.names)
 		perf_names_before_fork(kept.names);
 }
@@ -218,6 +361,7 @@ void perf_share_in_parent(void)
 {
 	if (kept.names)
 		perf_names_in_parent(kept.names);
+	pthread_mutex_unlock(&kept.lock);
 }
 
 void perf_share_inherit(const struct perf_share *share, uint64_t serial)
@@ -232,5 +376,7 @@ void perf_share_in_child(void)
 {
 	if (kept.names)
 		perf_names_in_child(kept.names);
+	pthread_mutex_init(&kept.lock, NULL);
+	kept.meets_vms = false;
 	atomic_store(&kept.is_owned, false);
 }

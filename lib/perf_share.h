@@ -41,9 +41,18 @@ int perf_share_decide(struct perf_share *share, enum perf_names_kind asked,
 int perf_share_open(struct perf_share *share, const char *directory,
                     struct error *error);
 
-/* Tells of traces from now on. vm must stay in place. As above. */
+/* Tells of traces from now on. vm must stay in place. process: the session is
+ * of all VMs. As above. */
 int perf_share_watch(struct perf_share *share, const struct vm *vm,
-                     lua_State *L, struct error *error);
+                     lua_State *L, bool process, struct error *error);
+
+/*
+ * Tells of the traces of the VM of L too, if a session of the process has perf.
+ * A VM can be asked for its events on its own thread only: so whatever it calls
+ * in here, when it is made or later, leads here. Does nothing for a VM that is
+ * watched already.
+ */
+void perf_share_meet(lua_State *L);
 
 /* Tells of no more of them; L may belong to another VM, on another thread. */
 void perf_share_unwatch(struct perf_share *share, const struct vm *vm,

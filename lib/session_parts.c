@@ -258,7 +258,8 @@ int session_open_parts(struct session *session, lua_State *L,
 		return -1;
 	if (open_threads(session, error) < 0 ||
 	    open_writer(session, error) < 0 ||
-	    perf_share_watch(&session->perf, &session->vm, L, error) < 0)
+	    perf_share_watch(&session->perf, &session->vm, L, options->process,
+	                     error) < 0)
 		return -1;
 	return take_signal(session, error);
 }

@@ -73,7 +73,8 @@ static bool read_chunk(const struct traces *traces, size_t i, const char **text,
 }
 
 /* Room for a record of code with line_count lines and text_bytes of names. */
-static struct code_record *new_record(size_t line_count, size_t code_bytes,
+static struct code_record *new_record(const struct traces *traces,
+                                      size_t line_count, size_t code_bytes,
                                       size_t text_bytes)
 {
 	size_t line_bytes = line_count * sizeof(struct code_line);
@@ -83,6 +84,7 @@ static struct code_record *new_record(size_t line_count, size_t code_bytes,
 	if (!record)
 		return NULL;
 	*record = (struct code_record){
+		.owner = traces->vm.global_state,
 		.time_ns = monotonic_ns(),
 		.thread_id = (uint32_t)gettid(),
 		.lines = (struct code_line *)(record + 1),
@@ -220,7 +222,7 @@ static void tell_trace(struct traces *traces, uint32_t number)
 		read_chunk(traces, i, &text, &bytes);
 		text_bytes += bytes;
 	}
-	record = new_record(line_count, code.bytes, text_bytes);
+	record = new_record(traces, line_count, code.bytes, text_bytes);
 	if (!record)
 		return;
 	record->kind = CODE_TRACE;
@@ -239,7 +241,7 @@ static void tell_trace(struct traces *traces, uint32_t number)
 static void tell_exits(struct traces *traces, uint64_t start, uint64_t end)
 {
 	uint32_t bytes = (uint32_t)(end - start);
-	struct code_record *record = new_record(0, bytes, 0);
+	struct code_record *record = new_record(traces, 0, bytes, 0);
 
 	if (!record)
 		return;
@@ -269,7 +271,7 @@ static void tell_new_exits(struct traces *traces)
 
 static void tell_flush(struct traces *traces)
 {
-	struct code_record *record = new_record(0, 0, 0);
+	struct code_record *record = new_record(traces, 0, 0, 0);
 
 	memset(traces->told, 0, sizeof(traces->told));
 	traces->exits = (struct trace_area){0};
@@ -510,10 +512,30 @@ void traces_unwatch(struct traces *traces, lua_State *L)
 	detach(L);
 }
 
+bool traces_is_watched(lua_State *L)
+{
+	int top = lua_gettop(L);
+	const struct traces_handle *handle = NULL;
+
+	luaL_checkstack(L, LUA_MINSTACK, "luajit-sysprof");
+	lua_pushlightuserdata(L, (void *)&own_key);
+	lua_rawget(L, LUA_REGISTRYINDEX);
+	if (lua_getupvalue(L, top + 1, UPVALUE_HANDLE))
+		handle = lua_touserdata(L, -1);
+	lua_settop(L, top);
+	return handle && handle->traces;
+}
+
 void traces_abandon(struct traces *traces)
 {
 	if (traces->handle)
 		traces->handle->traces = NULL;
+}
+
+void traces_forget(struct traces *traces)
+{
+	tell_flush(traces);
+	traces_close(traces);
 }
 
 void traces_close(struct traces *traces)

@@ -12,6 +12,8 @@
 #ifndef LIB_TRACES_H
 #define LIB_TRACES_H
 
+#include <stdbool.h>
+
 #include <lua.h>
 
 #include "error.h"
@@ -32,6 +34,12 @@ void traces_watch(struct traces *traces, lua_State *L);
 /* Detaches, puts the host's function back, and tells of what was missed. As
  * above. */
 void traces_unwatch(struct traces *traces, lua_State *L);
+
+/* Does any profile watch the VM of L? May throw a Lua error. */
+bool traces_is_watched(lua_State *L);
+
+/* The VM is being closed, and its code will be gone. As traces_close(). */
+void traces_forget(struct traces *traces);
 
 /* No event leads here any more, without a word to the VM. On its thread. */
 void traces_close(struct traces *traces);

@@ -6,7 +6,7 @@
 # shellcheck disable=SC1091,SC2154
 set -eu
 
-: "${top_srcdir:?run by make check}"
+: "${top_srcdir:?run by make check}" "${top_builddir:?}"
 : "${LUAJIT:=luajit}"
 programs=$top_srcdir/tests/end-to-end/perf-traces
 . "$top_srcdir/tests/end-to-end/perf-record.sh"
@@ -44,7 +44,7 @@ record()
 		exit 1
 	}
 	pid=$("$PERF" script -i "$work/$name" -F comm,pid 2>/dev/null |
-		awk '$1 == "luajit" { print $2; exit }')
+		awk '$1 != "perf" { print $(NF); exit }')
 	pids="$pids $pid"
 }
 
@@ -141,6 +141,39 @@ for kind in map jitdump; do
 					nameless <= 2)
 			}
 		' || fail "fork: names of the child ($kind)"
+done
+
+# --- several VMs -----------------------------------------------------------------
+
+host=$(cd "$top_builddir/tests/end-to-end" && pwd)/threads_host
+for kind in map jitdump; do
+	# shellcheck disable=SC2016 # for that shell
+	record vms -k mono -F 2000 -- sh -c 'cd "$1" && exec "$2" perf "$3"' \
+		sh "$work" "$host" "$kind"
+	inject "$work/vms" "$work/vms.injected"
+	"$PERF" script -i "$work/vms.injected" -F comm,ip,sym,dso 2>/dev/null |
+		awk -v kind="$kind" '
+			$3 ~ /^TRACE_/ && ($4 ~ "work_" $1 "\\.lua:" ||
+				($1 == "main" && $4 ~ /run\.lua:/)) {
+				right[$1]++
+				next
+			}
+			$3 ~ /^TRACE_/ { wrong++; print }
+			/unknown.*(anon|perf-|jitted-)/ { nameless++ }
+			END {
+				printf "VMs, %s: %d, %d, %d and %d samples in " \
+					"traces, %d with names of other VMs, " \
+					"%d nameless\n", kind, right["main"],
+					right["early0"], right["late0"],
+					right["late1"], wrong, nameless
+				# Of early0: before it has asked.
+				exit !(right["main"] >= 250 && wrong == 0 &&
+					right["early0"] >= 250 &&
+					right["late0"] >= 250 &&
+					right["late1"] >= 250 &&
+					nameless <= (kind == "map" ? 2 : 1000))
+			}
+		' || fail "VMs: names ($kind)"
 done
 
 # --- flushes -------------------------------------------------------------------

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * A host with several VMs and threads, for threads.sh. Its first argument says
- * which case; it writes dumps into the current directory and prints what the
- * script compares them with. Ends with 1 and the reason if a call fails.
+ * A host with several VMs and threads, for threads.sh and perf-traces.sh. Its
+ * first argument says which case; it writes dumps into the current directory and
+ * prints what the script compares them with. Ends with 1 and the reason if a call
+ * fails.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -74,7 +75,8 @@ static lua_State *open_vm(const char *name)
 struct worker {
 	pthread_t thread;
 	char name[16];
-	const char *chunks[4]; /* run one after the other */
+	const char *chunks[4];  /* run one after the other */
+	pthread_barrier_t *end; /* what the VM waits for; NULL: nothing */
 };
 
 static void *work(void *argument)
@@ -82,10 +84,13 @@ static void *work(void *argument)
 	struct worker *worker = argument;
 	lua_State *L = open_vm(worker->name);
 
+	pthread_setname_np(pthread_self(), worker->name);
 	lua_pushstring(L, worker->name);
 	lua_setglobal(L, "name");
 	for (size_t i = 0; i < 4 && worker->chunks[i]; i++)
 		run(L, worker->chunks[i]);
+	if (worker->end)
+		pthread_barrier_wait(worker->end);
 	lua_close(L);
 	return NULL;
 }
@@ -169,6 +174,46 @@ static void profile_process(int count)
 	run(L, "assert(misc.sysprof.report().missed_threads == 0)"
 	       "assert(misc.sysprof.stop())"
 	       "print(misc.sysprof.report().samples)");
+	lua_close(L);
+}
+
+/* One session for all VMs, in which perf is told of the traces of each: of VMs
+ * that come later, and of those that ask a question meanwhile. Flushes of one
+ * leave the others alone. No VM ends, and so none gets the memory of another. */
+static void profile_for_perf(const char *kind)
+{
+	struct worker early = {0}, late[2] = {0};
+	pthread_barrier_t end;
+	lua_State *L = open_vm("main");
+	char start[200];
+
+	pthread_setname_np(pthread_self(), "main");
+	pthread_barrier_init(&end, NULL, 4);
+	early.end = late[0].end = late[1].end = &end;
+	early.chunks[0] =
+		"repeat burn(0.05) until misc.sysprof.report().samples > 0 "
+		"misc.sysprof.report() burn(0.5)";
+	start_worker(&early, "early", 0);
+	snprintf(start, sizeof(start),
+	         "burn(0.1)"
+	         "assert(misc.sysprof.start { mode = 'C', interval = 100,"
+	         " path = 'perf.bin', scope = 'process', perf = '%s' })",
+	         kind);
+	run(L, start);
+	late[0].chunks[0] = "for i = 1, 10 do burn(0.05) jit.flush() end "
+			    "burn(0.1)";
+	late[1].chunks[0] = "burn(0.5)";
+	start_worker(&late[0], "late", 0);
+	start_worker(&late[1], "late", 1);
+	run(L,
+	    "burn(0.5)"
+	    "local function more() local s = 1 for i = 1, 1e5 do s = s * 3 % 7"
+	    " end end more() burn(0.1)");
+	pthread_barrier_wait(&end);
+	pthread_join(early.thread, NULL);
+	pthread_join(late[0].thread, NULL);
+	pthread_join(late[1].thread, NULL);
+	run(L, "assert(misc.sysprof.stop())");
 	lua_close(L);
 }
 
@@ -274,7 +319,10 @@ int main(int argc, char **argv)
 		profile_small_stacks();
 	else if (strcmp(what, "nested") == 0)
 		profile_nested();
+	else if (strcmp(what, "perf") == 0)
+		profile_for_perf(argc > 2 ? argv[2] : "map");
 	else
-		fail("usage", "threads_host each|process|churn|small|nested");
+		fail("usage",
+		     "threads_host each|process|churn|small|nested|perf");
 	return 0;
 }
