@@ -31,14 +31,14 @@
 #define PATH_DEFAULT              "sysprof.bin"
 #define OPTION_NAMES                                                           \
 	"mode, interval, clock, path, rotate, rotate_limit, scope, fork, "     \
-	"overhead, signal, perf, perf_dir"
+	"overhead, signal, perf, perf_dir, perf_unwind"
 
 /* ---- start ---------------------------------------------------------------- */
 
 static const char *const option_names[] = {
-	"mode",         "interval", "clock", "path",     "rotate",
-	"rotate_limit", "scope",    "fork",  "overhead", "signal",
-	"perf",         "perf_dir", NULL};
+	"mode",         "interval", "clock",       "path",     "rotate",
+	"rotate_limit", "scope",    "fork",        "overhead", "signal",
+	"perf",         "perf_dir", "perf_unwind", NULL};
 
 static int read_mode(lua_State *L, int options, uint8_t *mode,
                      struct error *error)
@@ -204,6 +204,24 @@ static int read_perf(lua_State *L, int options, enum perf_names_kind *perf,
 	                          "\"lines\" or \"jitdump\"");
 }
 
+static int read_perf_unwind(lua_State *L, int options,
+                            enum perf_names_unwind *unwind, struct error *error)
+{
+	int found = -1;
+
+	lua_options_push(L, options, "perf_unwind");
+	if (lua_isnil(L, -1))
+		return 0;
+	if (lua_type(L, -1) == LUA_TSTRING)
+		found = perf_names_find_unwind(lua_tostring(L, -1));
+	if (found < 0)
+		return lua_options_refuse(L, error,
+		                          "perf_unwind must be \"mapped\", "
+		                          "\"file\" or \"off\"");
+	*unwind = (enum perf_names_unwind)found;
+	return 0;
+}
+
 static int read_perf_dir(lua_State *L, int options, const char **perf_dir,
                          struct error *error)
 {
@@ -337,7 +355,9 @@ int sysprof_read_options(lua_State *L, int table,
 		return -1;
 	if (read_perf(L, table, &options->perf, error) < 0)
 		return -1;
-	return read_perf_dir(L, table, &options->perf_dir, error);
+	if (read_perf_dir(L, table, &options->perf_dir, error) < 0)
+		return -1;
+	return read_perf_unwind(L, table, &options->perf_unwind, error);
 }
 
 static int sysprof_start(lua_State *L)

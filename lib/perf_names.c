@@ -45,6 +45,7 @@ struct perf_names {
 
 	pthread_mutex_t lock; /* guards all the rest */
 	enum perf_names_kind kind;
+	enum perf_names_unwind unwind;
 	bool orphan; /* the files are a parent's */
 	bool alone;  /* there is no writer thread in this process */
 	struct mapfile map;
@@ -70,6 +71,20 @@ enum perf_names_kind perf_names_find_kind(const char *name)
 		if (strcmp(name, kinds[kind]) == 0)
 			return (enum perf_names_kind)kind;
 	return PERF_NAMES_OFF;
+}
+
+int perf_names_find_unwind(const char *name)
+{
+	static const char *const rules[] = {
+		[PERF_NAMES_UNWIND_MAPPED] = "mapped",
+		[PERF_NAMES_UNWIND_FILE] = "file",
+		[PERF_NAMES_UNWIND_OFF] = "off",
+	};
+
+	for (int i = 0; i <= PERF_NAMES_UNWIND_OFF; i++)
+		if (strcmp(name, rules[i]) == 0)
+			return i;
+	return -1;
 }
 
 /* ---- opening -------------------------------------------------------------- */
@@ -149,8 +164,8 @@ static int open_files(struct perf_names *names, const char *directory,
 /* Of the process. The arena of addresses is not here: it is the session's. */
 static struct perf_names *process_names;
 
-struct perf_names *perf_names_open(enum perf_names_kind kind,
-                                   const char *directory, struct error *error)
+struct perf_names *perf_names_open(const struct perf_names_options *options,
+                                   struct error *error)
 {
 	struct perf_names *names = process_names;
 	int code;
@@ -164,15 +179,17 @@ struct perf_names *perf_names_open(enum perf_names_kind kind,
 	pthread_mutex_lock(&names->lock);
 	inherit(names);
 	names->alone = false;
-	names->kind = kind;
-	code = open_files(names, directory, error);
+	names->kind = options->kind;
+	names->unwind = options->unwind;
+	code = open_files(names, options->directory, error);
 	pthread_mutex_unlock(&names->lock);
 	return code == 0 ? names : NULL;
 }
 
-enum perf_names_kind perf_names_kind(struct perf_names *names)
+bool perf_names_want_room(const struct perf_names *names)
 {
-	return names->kind;
+	return names->kind == PERF_NAMES_JITDUMP &&
+	       names->unwind == PERF_NAMES_UNWIND_MAPPED;
 }
 
 /* ---- ranges of code ------------------------------------------------------- */
@@ -394,6 +411,10 @@ static void dump_code(struct perf_names *names,
 
 	if (!names->dump_open || names->kind != PERF_NAMES_JITDUMP)
 		return;
+	if (names->unwind == PERF_NAMES_UNWIND_OFF)
+		code.frame = (struct jitdump_frame){0};
+	if (names->unwind == PERF_NAMES_UNWIND_FILE)
+		code.frame.has_room = false;
 	/* What was there before the dump is there since then. */
 	if (code.time_ns < names->dump.opened_ns)
 		code.time_ns = names->dump.opened_ns;

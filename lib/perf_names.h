@@ -26,6 +26,18 @@ enum perf_names_kind {
 /* "map", "lines" or "jitdump"; PERF_NAMES_OFF for anything else. */
 enum perf_names_kind perf_names_find_kind(const char *name);
 
+/* Rules in a jitdump by which perf finds the callers of traces. */
+enum perf_names_unwind {
+	PERF_NAMES_UNWIND_MAPPED = 0, /* every perf reads them; for that new
+	                               * traces have PERF_NAMES_ROOM_BYTES free
+	                               * behind them, which writes to the VM */
+	PERF_NAMES_UNWIND_FILE,       /* perf with libdw reads them */
+	PERF_NAMES_UNWIND_OFF,
+};
+
+/* "mapped", "file" or "off"; -1 for anything else. */
+int perf_names_find_unwind(const char *name);
+
 enum code_kind {
 	CODE_TRACE,
 	CODE_EXITS, /* what traces leave through, shared by them */
@@ -64,13 +76,20 @@ struct code_record {
 
 struct perf_names; /* perf_names.c */
 
-/* Names for perf outlive a session: perf reads them when the report runs. Opens
- * the files of this process, or goes on with them. directory: of the jitdump,
- * NULL for /tmp. NULL with the reason in *error. */
-struct perf_names *perf_names_open(enum perf_names_kind kind,
-                                   const char *directory, struct error *error);
+struct perf_names_options {
+	enum perf_names_kind kind;
+	enum perf_names_unwind unwind; /* PERF_NAMES_JITDUMP */
+	const char *directory;         /* of the jitdump, NULL: /tmp */
+};
 
-enum perf_names_kind perf_names_kind(struct perf_names *names);
+/* Names for perf outlive a session: perf reads them when the report runs. Opens
+ * the files of this process, or goes on with them. NULL with the reason in
+ * *error. */
+struct perf_names *perf_names_open(const struct perf_names_options *options,
+                                   struct error *error);
+
+/* Are new traces to have room behind them? */
+bool perf_names_want_room(const struct perf_names *names);
 
 /* Hands over a record made by malloc(). Waits for no disk, but in a child of a
  * fork, which has no writer thread. */

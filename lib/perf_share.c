@@ -98,7 +98,10 @@ static int open_arena(struct error *error)
 static int open_names(struct perf_share *share, const char *directory,
                       struct error *error)
 {
-	kept.names = perf_names_open(share->kind, directory, error);
+	const struct perf_names_options options = {share->kind, share->unwind,
+	                                           directory};
+
+	kept.names = perf_names_open(&options, error);
 	share->names = kept.names;
 	return share->names ? 0 : -1;
 }

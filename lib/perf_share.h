@@ -23,6 +23,7 @@
 /* Of one session; zeroed at first. */
 struct perf_share {
 	enum perf_names_kind kind; /* PERF_NAMES_OFF: all below stays 0 */
+	enum perf_names_unwind unwind;
 	bool is_owner;
 	struct address_arena *arena;
 	struct perf_names *names;

@@ -37,6 +37,7 @@ struct session_options {
 	uint32_t overhead_permille; /* as in struct sampled_threads_options */
 	enum perf_names_kind perf;  /* names and stacks for perf too */
 	const char *perf_dir;       /* of the jitdump, NULL: /tmp */
+	enum perf_names_unwind perf_unwind;
 	uint64_t interval_ns; /* of CPU time, of the wall clock, or events */
 	enum sample_clock_kind first_clock;
 	struct sample_event event; /* first_clock SAMPLE_CLOCK_EVENT */

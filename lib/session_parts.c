@@ -247,6 +247,7 @@ int session_open_parts(struct session *session, lua_State *L,
 {
 	const struct session_options *options = &session->options;
 
+	session->perf.unwind = options->perf_unwind;
 	if (perf_share_decide(&session->perf, options->perf,
 	                      options->mode != LUAM_SYSPROF_DEFAULT,
 	                      error) < 0 ||

@@ -489,7 +489,7 @@ struct traces *traces_open(const struct vm *vm, struct perf_names *names,
 	}
 	traces->vm = *vm;
 	traces->names = names;
-	traces->leaves_gaps = perf_names_kind(names) == PERF_NAMES_JITDUMP;
+	traces->leaves_gaps = perf_names_want_room(names);
 	return traces;
 }
 

@@ -125,7 +125,7 @@ end
 
 local NOT_A_TABLE = "the options must be a table with any of mode, " ..
 	"interval, clock, path, rotate, rotate_limit, scope, fork, " ..
-	"overhead, signal, perf, perf_dir, got "
+	"overhead, signal, perf, perf_dir, perf_unwind, got "
 start_refused(NOT_A_TABLE .. '"D"', "D")
 start_refused(NOT_A_TABLE .. "1", 1)
 start_refused(NOT_A_TABLE .. "true", true)
@@ -173,6 +173,8 @@ start_refused(PERF .. "1", {mode = "C", perf = 1})
 local PERF_DIR = "perf_dir must be the name of a directory for the jitdump, got "
 start_refused(PERF_DIR .. '""', {perf_dir = ""})
 start_refused(PERF_DIR .. "true", {perf_dir = true})
+start_refused('perf_unwind must be "mapped", "file" or "off", got "on"',
+	{perf_unwind = "on"})
 start_refused('perf needs mode "L" or "C": mode "D" takes no stacks',
 	{mode = "D", perf = true})
 
@@ -196,7 +198,7 @@ start_refused('rotate needs mode "L" or "C": mode "D" writes no dump',
 
 local UNKNOWN = "unknown option %s; the options are mode, interval, clock, " ..
 	"path, rotate, rotate_limit, scope, fork, overhead, signal, perf, " ..
-	"perf_dir"
+	"perf_dir, perf_unwind"
 start_refused(UNKNOWN:format('"intervall"'), {mode = "D", intervall = 1})
 start_refused(UNKNOWN:format("1"), {"D"})
 start_refused(UNKNOWN:format("a table"), {[{}] = 1})

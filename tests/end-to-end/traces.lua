@@ -33,9 +33,10 @@ local function jitdump_path(pid)
 	return directory .. "/jit-" .. (pid or ffi.C.getpid()) .. ".dump"
 end
 
-local function start(perf)
+local function start(perf, unwind)
 	assert(sysprof.start { mode = "L", interval = 1000, perf = perf,
 		perf_dir = perf == "jitdump" and directory or nil,
+		perf_unwind = unwind,
 		path = directory .. "/dump" })
 end
 
@@ -137,7 +138,7 @@ local function read_jitdump(pid)
 		if id == 2 then
 			lines = u64(text, at + 24)
 		elseif id == 4 then
-			rules = true
+			rules = u64(text, at + 32) -- mapped bytes
 		else
 			assert(id == 0, "record " .. id)
 			local name = text:match("^%Z+", at + 57)
@@ -279,6 +280,44 @@ local function test_jitdump()
 	check_map()
 end
 
+-- The least distance between two traces of live_traces().
+local function least_gap()
+	local traces, least = {}, 2 ^ 20
+	for _, trace in pairs(live_traces()) do
+		traces[#traces + 1] = trace
+	end
+	table.sort(traces, function(a, b) return a.address < b.address end)
+	for i = 2, #traces do
+		least = math.min(least, traces[i].address
+			- traces[i - 1].address - traces[i - 1].bytes)
+	end
+	return least
+end
+
+-- Mapped rules have room of their own; without them nothing is changed.
+local function test_unwind()
+	for unwind, mapped in pairs { mapped = true, file = false, off = false } do
+		jit.flush()
+		start("jitdump", unwind)
+		compile(10)
+		local gap = least_gap()
+		stop()
+		check(gap >= 80 == mapped, "%s: %d bytes between traces",
+			unwind, gap)
+		local records = read_jitdump()
+		for i = #records - 9, #records do
+			local rules = records[i].rules
+			if unwind == "off" then
+				check(not rules, "there are rules")
+			else
+				check(rules and (rules > 0) == mapped,
+					"%s: %s bytes are mapped", unwind,
+					tostring(rules))
+			end
+		end
+	end
+end
+
 -- The host's own function for the event: called as before, and its own to take
 -- away; what it throws goes nowhere.
 local function test_host_attached_before()
@@ -411,6 +450,7 @@ test_lines()
 test_host_attached_before()
 test_host_keeps_its_function()
 test_jitdump()
+test_unwind()
 test_fork(true)
 test_fork("jitdump")
 test_profile_in_child()

@@ -948,7 +948,8 @@ START_TEST(map_file_names_what_the_arena_stands_for)
 	snprintf(map_path, sizeof(map_path), "/tmp/perf-%ld.map",
 	         (long)getpid());
 	options.path = path;
-	options.names = perf_names_open(PERF_NAMES_MAP, NULL, NULL);
+	options.names = perf_names_open(
+		&(struct perf_names_options){.kind = PERF_NAMES_MAP}, NULL);
 	ck_assert_ptr_nonnull(options.names);
 	options.fast_address = 0x10000;
 	options.marker_address = 0x20000;
