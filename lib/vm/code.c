@@ -32,9 +32,18 @@ static const uint8_t epilogue_bytes[VM_EPILOGUE_BYTES] = {
 /* mov [rbp+lua_State.cframe], rsp or rcx; the offset follows. */
 static const uint8_t link_bytes[] = {0x48, 0x89, 0x65};
 static const uint8_t unlink_bytes[] = {0x48, 0x89, 0x4d};
-/* mov [rbp-8], r15; mov [rbp-16], r14 */
+/* mov [rbp-8], r15; mov [rbp-16], r14: in the exit handler */
 static const uint8_t exit_bytes[] = {0x4c, 0x89, 0x7d, 0xf8,
                                      0x4c, 0x89, 0x75, 0xf0};
+/* push r13, r12, r11, r10: its first instructions; mov rsp, rcx: where it is
+ * back on the C frame. */
+static const uint8_t exit_start_bytes[] = {0x41, 0x55, 0x41, 0x54,
+                                           0x41, 0x53, 0x41, 0x52};
+static const uint8_t exit_end_bytes[] = {0x48, 0x89, 0xcc};
+
+/* They are this close to the stores. */
+#define EXIT_START_DISTANCE_MAX 64
+#define EXIT_END_DISTANCE_MAX   256
 
 /* The stores are this close to prologue and epilogue. */
 #define LINK_DISTANCE_MAX   160
@@ -117,6 +126,28 @@ static void find_unlink(struct vm_code *code, uint64_t epilogue)
 	}
 }
 
+static void find_exit_handler(struct vm_code *code, uint64_t stores)
+{
+	const uint8_t *first = (const uint8_t *)stores;
+	const uint8_t *last = first;
+	const uint8_t *end = last + EXIT_END_DISTANCE_MAX;
+
+	code->exit_number_ready = stores;
+	if ((uint64_t)end > code->end)
+		end = (const uint8_t *)code->end;
+	while (memcmp(first, exit_start_bytes, sizeof(exit_start_bytes)))
+		if (stores - (uint64_t)--first > EXIT_START_DISTANCE_MAX ||
+		    (uint64_t)first < code->start)
+			return;
+	while (last + sizeof(exit_end_bytes) <= end &&
+	       memcmp(last, exit_end_bytes, sizeof(exit_end_bytes)))
+		last++;
+	if (last + sizeof(exit_end_bytes) > end)
+		return;
+	code->exit_start = (uint64_t)first;
+	code->exit_end = (uint64_t)last + sizeof(exit_end_bytes);
+}
+
 /* Where the unwind rule of the VM does not hold, or the VM does not know of its
  * frame. */
 static void find_frame_edges(struct vm_code *code)
@@ -141,7 +172,7 @@ static void find_frame_edges(struct vm_code *code)
 		    code->epilogue_count < VM_EPILOGUES_MAX)
 			code->epilogues[code->epilogue_count++] = address;
 		if (!memcmp(bytes, exit_bytes, sizeof(exit_bytes)))
-			code->exit_number_ready = address;
+			find_exit_handler(code, address);
 	}
 	for (i = 0; i < code->prologue_count; i++)
 		find_link(code, code->prologues[i]);

@@ -41,8 +41,10 @@ struct vm_code {
 		uint64_t start, end;
 	} unlinked[VM_PROLOGUES_MAX + VM_EPILOGUES_MAX];
 	size_t unlinked_count;
-	/* In the exit handler: from here on the number of the exit is in rax,
-	 * not on the stack. */
+	/* The trace exit handler, as long as its stack pointer is below a
+	 * trace's registers; both 0 if it was not found. From exit_number_ready
+	 * on the number of the exit is in rax, not on the stack. */
+	uint64_t exit_start, exit_end;
 	uint64_t exit_number_ready;
 	char build_id[41]; /* of the object, hexadecimal; "" if it has none */
 };
@@ -63,5 +65,9 @@ int vm_code_frame_edge(const struct vm_code *code, uint64_t ip);
 
 /* Is the frame at the stack pointer one that the VM does not know? */
 bool vm_code_is_unlinked(const struct vm_code *code, uint64_t ip);
+
+/* Is it the exit handler, where the stack holds registers of a trace, which may
+ * look like anything? */
+bool vm_code_exits(const struct vm_code *code, uint64_t ip);
 
 #endif

@@ -60,3 +60,8 @@ bool vm_code_is_unlinked(const struct vm_code *code, uint64_t ip)
 			return true;
 	return false;
 }
+
+bool vm_code_exits(const struct vm_code *code, uint64_t ip)
+{
+	return ip >= code->exit_start && ip < code->exit_end;
+}

@@ -318,6 +318,33 @@ static bool find_cframe_here(const struct vm_chain *chain,
 	       check_cframe(chain, frame->cframe, &frame->thread);
 }
 
+/* VM code without a C frame of its own: the one it runs on is further out. */
+static enum vm_step step_exit(struct vm_chain *chain,
+                              struct cpu_registers *registers, bool exact,
+                              struct vm_frame *frame)
+{
+	if (!find_cframe_outside(chain, registers, EXIT_STACK_BYTES_MAX, frame))
+		return VM_STEP_LOST;
+	frame->origin = VM_FRAME_EXIT;
+	frame->interrupted = exact;
+	frame->rax = chain->scratch.rax;
+	frame->rcx = chain->scratch.rcx;
+	return finish_frame(chain, registers, frame);
+}
+
+/* The stack has registers of the trace on top, which are not to be read. */
+static enum vm_step step_exit_handler(struct vm_chain *chain,
+                                      const struct vm *kind,
+                                      struct cpu_registers *registers,
+                                      bool exact, struct vm_frame *frame)
+{
+	const struct vm *vm = vm_of_dispatch(chain, kind, registers);
+
+	if (vm && !enter_vm(chain, vm))
+		return VM_STEP_LOST;
+	return step_exit(chain, registers, exact, frame);
+}
+
 static enum vm_step step_vm_code(struct vm_chain *chain, const struct vm *kind,
                                  struct cpu_registers *registers, bool exact,
                                  struct vm_frame *frame)
@@ -333,6 +360,8 @@ static enum vm_step step_vm_code(struct vm_chain *chain, const struct vm *kind,
 	if (exact && vm_code_is_unlinked(kind->code, registers->ip))
 		return pop_frame(registers, frame_bytes) ? VM_STEP_PLAIN
 		                                         : VM_STEP_LOST;
+	if (vm_code_exits(kind->code, frame->ip))
+		return step_exit_handler(chain, kind, registers, exact, frame);
 	frame->origin = exact ? VM_FRAME_RUNNING : VM_FRAME_CALLING;
 	if (find_cframe_here(chain, registers, exact, frame))
 		return finish_frame(chain, registers, frame);
@@ -352,13 +381,7 @@ static enum vm_step step_vm_code(struct vm_chain *chain, const struct vm *kind,
 	    is_code(chain, return_address))
 		return pop_frame(registers, frame_bytes) ? VM_STEP_PLAIN
 		                                         : VM_STEP_LOST;
-	if (!find_cframe_outside(chain, registers, EXIT_STACK_BYTES_MAX, frame))
-		return VM_STEP_LOST;
-	frame->origin = VM_FRAME_EXIT;
-	frame->interrupted = exact;
-	frame->rax = chain->scratch.rax;
-	frame->rcx = chain->scratch.rcx;
-	return finish_frame(chain, registers, frame);
+	return step_exit(chain, registers, exact, frame);
 }
 
 /* The FFI call helper has an unwind rule of its own, which does not hold

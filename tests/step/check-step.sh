@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Samples short programs after every machine instruction, on the LuaJIT of this
 # system: JIT off, traces compiled before, compiler running. step.lua fails on
-# stacks that are wrong and do not say so, but for a few of a million steps, and
-# on too many that are marked or lack the line of their leaf.
+# stacks that are wrong and do not say so, and on too many that are marked or lack
+# the line of their leaf.
 set -eu
 
 : "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"

@@ -28,10 +28,6 @@ local LOOK_AHEAD = 3
 -- are in percent. Which traces are compiled differs from run to run, and with it
 -- what is marked: 0.02 to 0.07 % has been seen at the short limit.
 local MARKED_MAX = (tonumber(os.getenv("STEP_MARKED_MAX")) or 0.1) / 100
--- A few instructions of the exit handler cannot tell how deep a function that
--- calls itself is inlined in the trace that is left: up to 15 of a million steps
--- in some runs with the compiler, none in others.
-local GLITCH_MAX = 0.005 / 100
 local NO_LINE_MAX = (tonumber(os.getenv("STEP_NO_LINE_MAX")) or 0.5) / 100
 
 local function read_file(name)
@@ -257,7 +253,7 @@ end
 print(("%s: %d steps, %.4f%% marked, %.4f%% glitch, %.4f%% illegal, " ..
 	"%.4f%% no line"):format(mode, total.steps, percent(total.marked),
 	percent(total.glitch), percent(total.illegal), percent(total.no_line)))
-local good = total.steps > 0 and total.glitch <= GLITCH_MAX * total.steps and
+local good = total.steps > 0 and total.glitch == 0 and
 	total.illegal == 0 and
 	total.marked <= MARKED_MAX * total.steps and
 	total.no_line <= NO_LINE_MAX * total.steps
