@@ -138,6 +138,27 @@ static bool go_on(struct native_walk *native, enum unwind_result result,
 	return false;
 }
 
+static struct scratch_registers scratch_of(const ucontext_t *context)
+{
+	const greg_t *general = context->uc_mcontext.gregs;
+
+	return (struct scratch_registers){
+		.rax = (uint64_t)general[REG_RAX],
+		.rcx = (uint64_t)general[REG_RCX],
+		.rdx = (uint64_t)general[REG_RDX],
+	};
+}
+
+/* Of a frame that a signal handler of the host stands on, all registers are
+ * known: no less than of the innermost one. */
+static void enter_interrupted(struct native_walk *native, uint64_t sp)
+{
+	ucontext_t context;
+
+	if (unwind_signal_context(sp, &context))
+		native->chain->scratch = scratch_of(&context);
+}
+
 /* One frame outwards. False if it was the last one. */
 static bool step_native(struct native_walk *native)
 {
@@ -146,6 +167,7 @@ static bool step_native(struct native_walk *native)
 	const struct unwind_rule *rule =
 		unwind_cache_find(&native->walk->rules, address);
 	enum unwind_result result = UNWIND_NO_TABLE;
+	uint64_t sp = registers->sp;
 	struct vm_frame frame;
 	enum vm_step step = VM_STEP_LOST;
 	bool forged = is_forged(native, rule);
@@ -157,6 +179,8 @@ static bool step_native(struct native_walk *native)
 		return add_vm_frame(native, &frame);
 	if (step == VM_STEP_NOT_OURS)
 		result = unwind_step(rule, registers);
+	if (result == UNWIND_INTERRUPTED)
+		enter_interrupted(native, sp);
 	if (!forged)
 		append_code(native->walk, address);
 	if (step == VM_STEP_PLAIN || result == UNWIND_CALLER ||
@@ -283,12 +307,7 @@ void walk_stack(struct walk *walk, const struct vm *vm,
                 const ucontext_t *context, const struct walk_visitor *visitor,
                 void *visitor_context, struct walk_facts *facts)
 {
-	const greg_t *general = context->uc_mcontext.gregs;
-	const struct scratch_registers scratch = {
-		.rax = (uint64_t)general[REG_RAX],
-		.rcx = (uint64_t)general[REG_RCX],
-		.rdx = (uint64_t)general[REG_RDX],
-	};
+	const struct scratch_registers scratch = scratch_of(context);
 	struct cpu_registers registers;
 	struct vm_chain chain;
 

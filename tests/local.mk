@@ -79,7 +79,8 @@ EXTRA_DIST += tests/end-to-end/host-stacks/callbacks.lua \
 	tests/end-to-end/host-stacks/host.c \
 	tests/end-to-end/host-stacks/host.lua \
 	tests/end-to-end/host-stacks/lua.lua \
-	tests/end-to-end/host-stacks/mixed.lua
+	tests/end-to-end/host-stacks/mixed.lua \
+	tests/end-to-end/host-stacks/signals.lua
 
 
 dist_check_SCRIPTS += tests/soak/soak.sh

@@ -345,6 +345,9 @@ static void set_unknown(struct host_symbol *symbol, uint64_t address)
 	snprintf(symbol->name, sizeof(symbol->name), "[unknown]");
 }
 
+/* Where a signal handler returns to: the C library's symbol for it is local. */
+#define TRAMPOLINE_NAME "__restore_rt"
+
 /* offset: where the address lies in the object. */
 static void set_nameless(struct host_symbol *symbol, uint64_t address,
                          const struct object *object, uint64_t offset)
@@ -355,7 +358,9 @@ static void set_nameless(struct host_symbol *symbol, uint64_t address,
 	if (length > OBJECT_NAME_BYTES_MAX)
 		length = OBJECT_NAME_BYTES_MAX;
 	set_unknown(symbol, address);
-	if (unwind_find_function(address, &symbol->start, &symbol->end))
+	if (unwind_is_trampoline(address))
+		snprintf(symbol->name, sizeof(symbol->name), TRAMPOLINE_NAME);
+	else if (unwind_find_function(address, &symbol->start, &symbol->end))
 		snprintf(symbol->name, sizeof(symbol->name), "%.*s+0x%" PRIx64,
 		         length, name, offset - (address - symbol->start));
 	else

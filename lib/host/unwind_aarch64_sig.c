@@ -28,13 +28,18 @@ static bool compute_cfa(const struct unwind_rule *rule,
 	return !(rule->flags & UNWIND_CFA_LOAD) || load_u64(*cfa, cfa);
 }
 
+bool unwind_signal_context(uint64_t sp, ucontext_t *context)
+{
+	return load_bytes(context, sp + SIGNAL_INFO_BYTES,
+	                  offsetof(ucontext_t, uc_mcontext) +
+	                          offsetof(mcontext_t, __reserved));
+}
+
 static enum unwind_result unwind_signal(struct cpu_registers *registers)
 {
 	ucontext_t context;
 
-	if (!load_bytes(&context, registers->sp + SIGNAL_INFO_BYTES,
-	                offsetof(ucontext_t, uc_mcontext) +
-	                        offsetof(mcontext_t, __reserved)))
+	if (!unwind_signal_context(registers->sp, &context))
 		return UNWIND_BAD_READ;
 	cpu_registers_read(registers, &context);
 	return UNWIND_INTERRUPTED;

@@ -28,6 +28,11 @@ enum unwind_result {
 enum unwind_result unwind_step(const struct unwind_rule *rule,
                                struct cpu_registers *registers);
 
+/* What the kernel saved of code that a signal interrupted: of a frame that
+ * unwind_step() leaves by UNWIND_INTERRUPTED, by its stack pointer. False if it is
+ * not readable. */
+bool unwind_signal_context(uint64_t sp, ucontext_t *context);
+
 /* Is the address behind a call instruction? */
 bool cpu_follows_call(uint64_t address);
 

@@ -109,6 +109,9 @@ const struct unwind_rule *unwind_find_rule(const struct unwind_tables *tables,
  * stripped objects. *start and *end are absolute. */
 bool unwind_find_function(uint64_t address, uint64_t *start, uint64_t *end);
 
+/* Does a signal handler return to there? */
+bool unwind_is_trampoline(uint64_t address);
+
 /* Rules that were looked up before, by address: the same return addresses come
  * back in sample after sample. One a sampler, zeroed at first. */
 #define UNWIND_CACHE_RULES 1024

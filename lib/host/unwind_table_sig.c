@@ -115,6 +115,16 @@ bool unwind_find_function(uint64_t address, uint64_t *start, uint64_t *end)
 	return found;
 }
 
+bool unwind_is_trampoline(uint64_t address)
+{
+	const struct unwind_rule *rule =
+		unwind_find_rule(unwind_tables_enter(), address);
+	bool is_trampoline = rule && rule->flags & UNWIND_SIGNAL;
+
+	unwind_tables_leave();
+	return is_trampoline;
+}
+
 void unwind_cache_begin(struct unwind_cache *cache)
 {
 	const struct unwind_tables *tables = unwind_tables_enter();

@@ -31,13 +31,18 @@ static bool compute_cfa(const struct unwind_rule *rule,
 
 /* At a signal trampoline the stack pointer is at the ucontext that the kernel
  * saved (rt_sigframe, arch/x86/include/asm/sigframe.h). */
+bool unwind_signal_context(uint64_t sp, ucontext_t *context)
+{
+	return load_bytes(context, sp,
+	                  offsetof(ucontext_t, uc_mcontext) +
+	                          sizeof(context->uc_mcontext));
+}
+
 static enum unwind_result unwind_signal(struct cpu_registers *registers)
 {
 	ucontext_t context;
 
-	if (!load_bytes(&context, registers->sp,
-	                offsetof(ucontext_t, uc_mcontext) +
-	                        sizeof(context.uc_mcontext)))
+	if (!unwind_signal_context(registers->sp, &context))
 		return UNWIND_BAD_READ;
 	cpu_registers_read(registers, &context);
 	return UNWIND_INTERRUPTED;

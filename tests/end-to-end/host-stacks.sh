@@ -73,4 +73,26 @@ run host-framed host_work ./host-framed "$programs/host.lua"
 ./host-framed -t "$programs/host.lua" host-thread.bin "$seconds"
 judge host-thread 'clone3;.*host_thread;|^libc [^;]*;libc [^;]*;host_thread;' \
 	host_work
+# The Lua stack is the same in a signal handler as it was when that interrupted.
+for option in joff jon; do
+	jit=$([ $option = joff ] && echo 'jit.off()' || echo 'jit.on()')
+	{
+		echo "$jit"
+		cat "$programs/signals.lua"
+	} >signals.lua
+	run handler-$option host_handler ./host-framed signals.lua
+	awk '/;host_handler/ {
+			all += $NF
+			if (/;outer [^;]*;middle [^;]*;.*__restore_rt;host_handler/)
+				right += $NF
+		}
+		END {
+			printf "%d samples in the handler, %d on outer\n", all,
+				right
+			exit !(all > 300 && right >= 0.95 * all)
+		}' handler-$option.folded || {
+		failed=yes
+		head -n 5 handler-$option.folded
+	}
+done
 [ $failed = no ] || { echo "FAIL: too many stacks are not whole"; exit 1; }

@@ -29,6 +29,13 @@ static uint64_t unwind_start, unwind_end;
 static struct host_symbols *symbols;
 static char directory[64], copy[96];
 
+static uint64_t known_trampoline;
+
+bool unwind_is_trampoline(uint64_t address)
+{
+	return address == known_trampoline;
+}
+
 bool unwind_find_function(uint64_t address, uint64_t *start, uint64_t *end)
 {
 	if (address < unwind_start || address >= unwind_end)
@@ -210,6 +217,8 @@ START_TEST(unwind_tables_bound_what_has_no_symbol)
 	snprintf(name, sizeof(name), "test_host_symbols+0x%" PRIx64,
 	         start - base);
 	assert_symbol(start + 5, name, start, 16);
+	known_trampoline = start + 6;
+	assert_symbol(start + 6, "__restore_rt", start + 6, 1);
 	/* A symbol is better. */
 	unwind_start = address_of(sized_function) - 64;
 	assert_symbol(address_of(sized_function) + 1, "sized_function",

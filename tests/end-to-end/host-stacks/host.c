@@ -5,10 +5,13 @@
  * usage: host [-t] SCRIPT DUMP SECONDS. -t: on a thread of its own.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <time.h>
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -19,6 +22,8 @@
 KEPT int host_work(lua_State *L);
 KEPT int host_call(lua_State *L);
 KEPT void *host_thread(void *arguments);
+KEPT void host_handler(int signal);
+KEPT int host_signals(lua_State *L);
 
 int host_work(lua_State *L)
 {
@@ -41,6 +46,36 @@ int host_call(lua_State *L)
 	return 1;
 }
 
+static long cpu_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * 1000000l + now.tv_nsec / 1000;
+}
+
+void host_handler(int signal)
+{
+	long started = cpu_us();
+
+	while (cpu_us() - started < 3000)
+		;
+	(void)signal;
+}
+
+int host_signals(lua_State *L)
+{
+	struct sigaction action = {.sa_handler = host_handler,
+	                           .sa_flags = SA_RESTART};
+	struct itimerval timer = {.it_interval = {0, 0}};
+
+	timer.it_value.tv_usec = timer.it_interval.tv_usec =
+		luaL_checkinteger(L, 1);
+	sigaction(SIGVTALRM, &action, NULL);
+	setitimer(ITIMER_VIRTUAL, &timer, NULL);
+	return 0;
+}
+
 void *host_thread(void *arguments)
 {
 	char **argv = arguments;
@@ -49,6 +84,7 @@ void *host_thread(void *arguments)
 	luaL_openlibs(L);
 	lua_register(L, "host_work", host_work);
 	lua_register(L, "host_call", host_call);
+	lua_register(L, "host_signals", host_signals);
 	lua_createtable(L, 2, 0);
 	lua_pushstring(L, argv[1]);
 	lua_rawseti(L, -2, 1);
