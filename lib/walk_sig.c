@@ -126,7 +126,8 @@ static bool go_on(struct native_walk *native, enum unwind_result result,
 	if (is_unknown && unwind_guess_by_frame_pointer(tables, registers,
 	                                                native->exact, limit))
 		return add_guess(native);
-	if (vm_chain_resync(native->chain, registers, &frame)) {
+	if (vm_chain_resync(native->chain, registers, native->switched,
+	                    &frame)) {
 		/* To the VM's frame is where an unwinder goes, too. */
 		if (!native->switched)
 			append_marker(native->walk, marker_of(result));

@@ -243,6 +243,40 @@ static uint64_t find_lost_pc(const struct guest_walk *walk,
 	return trace_find_return(walk->vm, function.prototype);
 }
 
+/* A fast function that was called by a continuation frame, or by pcall, stores
+ * its results over the link of its frame; the stored PC is a copy of the link
+ * then. Finds the frame below. */
+static struct base_choice find_lost_link(const struct guest_walk *walk,
+                                         uint64_t stored_base,
+                                         uint64_t stored_pc)
+{
+	const struct vm_layout *layout = walk->vm->layout;
+	struct base_choice choice = {0, 0, BASE_WRONG};
+	uint64_t continuation, pc = 0;
+
+	if (stored_pc >= FRAME_DISTANCE_MAX ||
+	    !frame_in_stack(layout, &walk->stack, stored_base - 8))
+		return choice;
+	switch (link_type(stored_pc)) {
+	case LINK_CONTINUATION:
+		if (!read_continuation(layout, stored_base - 8, &continuation,
+		                       &pc) ||
+		    continuation == CONTINUATION_FFI_CALLBACK)
+			return choice;
+		break;
+	case LINK_PCALL:
+	case LINK_PCALL_HOOK:
+		break;
+	default:
+		return choice;
+	}
+	choice = judge_base(layout, &walk->stack,
+	                    stored_base - (stored_pc & ~UINT64_C(7)), pc);
+	if (choice.score < BASE_FUNCTION)
+		choice.score = BASE_WRONG;
+	return choice;
+}
+
 /* Finds frame and PC where the interpreter or C code called by it runs. */
 static bool start_in_interpreter(struct guest_walk *walk,
                                  const struct vm_frame *vm_frame,
@@ -263,6 +297,8 @@ static bool start_in_interpreter(struct guest_walk *walk,
 			improve(&best, walk->vm->layout, &walk->stack,
 			        &candidates[i], stored_pc);
 	}
+	if (running && best.score == BASE_WRONG)
+		best = find_lost_link(walk, stored_base, stored_pc);
 	walk->frame = best.frame;
 	walk->pc = best.pc;
 	if (running && best.score % BASE_REGISTER == BASE_POSSIBLE)

@@ -91,9 +91,10 @@ enum vm_step vm_chain_step(struct vm_chain *chain,
 uint64_t vm_chain_next_cframe(const struct vm_chain *chain);
 
 /* When unwinding failed: goes on at the next VM frame that the VM itself
- * knows of. False if there is none further out. */
+ * knows of. False if there is none further out. by_unwinder: an unwinder is on
+ * its way to a frame, maybe to that of a coroutine that an error has ended. */
 bool vm_chain_resync(struct vm_chain *chain, struct cpu_registers *registers,
-                     struct vm_frame *frame);
+                     bool by_unwinder, struct vm_frame *frame);
 
 /* VM state word, as layout.h numbers the states; ~VMSTATE_C if it cannot be
  * read. */

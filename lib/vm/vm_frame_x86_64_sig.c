@@ -18,10 +18,11 @@
 
 /* Stack between an innermost ip without a frame of its own and the C frame that
  * it runs on: the exit handler's register save area, C code of a trace. */
-#define EXIT_STACK_BYTES_MAX   16384
-#define TRACE_STACK_BYTES_MAX  70000
-#define RESYNC_STACK_BYTES_MAX (1 << 20)
-#define RESYNC_COUNT_MAX       8
+#define EXIT_STACK_BYTES_MAX      16384
+#define TRACE_STACK_BYTES_MAX     70000
+#define RESYNC_STACK_BYTES_MAX    (1 << 20)
+#define ABANDONED_STACK_BYTES_MAX 65536
+#define RESYNC_COUNT_MAX          8
 
 /* Two more registers that a trace saves, from the C frame's address. */
 #define TRACE_R12 0
@@ -475,15 +476,51 @@ uint64_t vm_chain_next_cframe(const struct vm_chain *chain)
 	               : UINT64_MAX;
 }
 
+/* An error has ended the coroutine: it no longer says where its C frame is, but
+ * the frame is there, and is where an unwinder goes. It has none before it. */
+static bool find_abandoned(const struct vm_chain *chain,
+                           const struct cpu_registers *registers,
+                           struct vm_frame *frame)
+{
+	const struct vm_layout *layout = chain->now.vm->layout;
+	const uint64_t end = registers->sp + ABANDONED_STACK_BYTES_MAX;
+	uint64_t address, thread, previous, return_address, cframe;
+
+	if (chain->now.started ||
+	    !load_reference(layout,
+	                    chain->now.vm->global_state +
+	                            layout->global.current_thread,
+	                    &frame->thread) ||
+	    !vm_owns_thread(chain->now.vm, frame->thread) ||
+	    !read_cframe(chain->now.vm, frame->thread, &cframe) || cframe)
+		return false;
+	for (address = registers->sp; address < end; address += 8) {
+		if (!load_reference(layout, address + layout->cframe.thread,
+		                    &thread))
+			return false;
+		if (thread != frame->thread ||
+		    !load_u64(address + layout->cframe.previous, &previous) ||
+		    previous & CFRAME_MASK ||
+		    !load_u64(address + (uint64_t)layout->cframe.bytes - 8,
+		              &return_address) ||
+		    !is_code(chain, return_address))
+			continue;
+		frame->cframe = address;
+		return true;
+	}
+	return false;
+}
+
 bool vm_chain_resync(struct vm_chain *chain, struct cpu_registers *registers,
-                     struct vm_frame *frame)
+                     bool by_unwinder, struct vm_frame *frame)
 {
 	if (chain->resync_count++ == RESYNC_COUNT_MAX)
 		return false;
 	*frame = (struct vm_frame){.origin = VM_FRAME_RESYNC,
 	                           .ip = registers->ip};
 	if (!find_cframe_outside(chain, registers, RESYNC_STACK_BYTES_MAX,
-	                         frame))
+	                         frame) &&
+	    !(by_unwinder && find_abandoned(chain, registers, frame)))
 		return false;
 	registers->saved[SAVED_RBX] = 0;
 	registers->saved[SAVED_RBP] = 0;
