@@ -133,9 +133,77 @@ end
 -- A callback out of compiled code is an error in LuaJIT.
 jit.off(functions.callback)
 
+function functions.handler(message)
+	notes.throwing = 0
+	notes.ids[notes.depth] = line.handler notes.depth = notes.depth + 1
+	C.truth_burn(30)
+	notes.depth = notes.depth - 1
+	notes.throwing = 1
+	return message
+end
+
+-- The error handler runs on top of the function that threw.
+function functions.xpcall()
+	notes.ids[notes.depth] = line.xpcall notes.depth = notes.depth + 1
+	local depth = notes.depth
+	xpcall(functions.plain, functions.handler)
+	xpcall(functions.thrower, functions.handler)
+	notes.depth = depth
+	notes.throwing = 0
+	C.truth_burn(20)
+	notes.depth = notes.depth - 1
+end
+
+function functions.finalized()
+	notes.ids[notes.depth] = line.finalized notes.depth = notes.depth + 1
+	C.truth_burn(50)
+	local x = 0
+	for i = 1, 100 do x = x + i % 7 end
+	notes.depth = notes.depth - 1
+end
+
+-- The collector runs here alone: a finalizer must not come between the two parts
+-- of another function's note.
+function functions.finalizer()
+	notes.ids[notes.depth] = line.finalizer notes.depth = notes.depth + 1
+	getmetatable(newproxy(true)).__gc = functions.finalized
+	if random(10) == 1 then
+		collectgarbage()
+		collectgarbage("stop")
+	end
+	notes.depth = notes.depth - 1
+end
+
+function functions.hook()
+	notes.ids[notes.depth] = line.hook notes.depth = notes.depth + 1
+	C.truth_burn(20)
+	local x = 0
+	for i = 1, 20 do x = x + i % 7 end
+	notes.depth = notes.depth - 1
+end
+
+function functions.hooked()
+	notes.ids[notes.depth] = line.hooked notes.depth = notes.depth + 1
+	debug.sethook(functions.hook, "", 10)
+	local x = 0
+	for i = 1, 30 do x = x + i % 7 end
+	debug.sethook()
+	notes.depth = notes.depth - 1
+end
+
+-- Traces do not look whether there is a hook.
+jit.off(functions.hooked)
+
+-- In another VM; there: in the same.
+function functions.other_vm()
+	notes.ids[notes.depth] = line.other_vm notes.depth = notes.depth + 1
+	truth.other()
+	notes.depth = notes.depth - 1
+end
+
 local starts = { "plain", "burning", "call_from_c", "pcall_from_c",
 	"cpcall_from_c", "resume_from_c", "coroutine", "sort", "gsub",
-	"metamethod", "callback" }
+	"metamethod", "callback", "xpcall", "finalizer", "hooked", "other_vm" }
 
 -- Ends each level, half of the time. A tail call leaves no frame.
 next_call = function()
@@ -149,8 +217,17 @@ for name, f in pairs(functions) do
 	truth.note(line[name])
 end
 
-function run(seconds, mode)
+function start()
+	next_call()
+	C.truth_burn(1)
+end
+
+function prepare(mode)
+	collectgarbage("stop")
 	if mode == "off" then jit.off() else jit.on() end
+end
+
+function run(seconds)
 	local started = os.clock()
 	repeat
 		for _ = 1, 20 do functions[starts[random(#starts)]]() end

@@ -55,10 +55,12 @@ __attribute__((visibility("default"))) struct notes truth_notes;
 
 static struct truth {
 	struct vm vm;
+	lua_State *other; /* of a second VM, for truth_other() */
 	struct walk walk;
 	uint64_t functions[FUNCTIONS_MAX]; /* that note, C and Lua */
 	size_t function_count;
-	struct frames walked; /* leaf first */
+	uint64_t seen_count[FUNCTIONS_MAX]; /* frames of each */
+	struct frames walked;               /* leaf first */
 	uint64_t sample_count, unjudged_count, marked_count, wrong_count;
 	uint64_t marked_by_kind[MARKER_COUNT];
 	bool is_marked;
@@ -84,7 +86,10 @@ static bool is_noting(uint64_t function)
 static void append(uint64_t id)
 {
 	struct frames *frames = &truth.walked;
+	size_t i;
 
+	for (i = 0; i < truth.function_count; i++)
+		truth.seen_count[i] += truth.functions[i] == id;
 	if (frames->count == sizeof(frames->ids) / sizeof(frames->ids[0]))
 		return;
 	frames->ids[frames->count++] = id;
@@ -222,9 +227,10 @@ static void burn(int count)
 /* note(line): the Lua function that is defined there notes, too. */
 static int truth_note(lua_State *L)
 {
-	if (truth.function_count < FUNCTIONS_MAX)
-		truth.functions[truth.function_count++] =
-			(uint64_t)luaL_checknumber(L, 1);
+	uint64_t line = (uint64_t)luaL_checknumber(L, 1);
+
+	if (!is_noting(line) && truth.function_count < FUNCTIONS_MAX)
+		truth.functions[truth.function_count++] = line;
 	return 0;
 }
 
@@ -234,6 +240,7 @@ EXPORTED int truth_call(lua_State *L);
 EXPORTED int truth_pcall(lua_State *L);
 EXPORTED int truth_cpcall(lua_State *L);
 EXPORTED int truth_resume(lua_State *L);
+EXPORTED int truth_other(lua_State *L);
 
 int truth_call(lua_State *L)
 {
@@ -292,6 +299,22 @@ int truth_resume(lua_State *L)
 	return 0;
 }
 
+/* Goes on in the second VM, which has no third one to go on in. */
+int truth_other(lua_State *L)
+{
+	lua_State *other = truth.other;
+
+	enter(truth_other);
+	if (lua_topointer(L, LUA_REGISTRYINDEX) ==
+	    lua_topointer(other, LUA_REGISTRYINDEX))
+		other = L;
+	lua_getglobal(other, "start");
+	lua_call(other, 0, 0);
+	burn(20);
+	leave();
+	return 0;
+}
+
 /* Called through the FFI. */
 
 EXPORTED void truth_callback(void (*function)(void));
@@ -323,16 +346,21 @@ static void fail(const char *what, const char *why)
 static void register_functions(lua_State *L)
 {
 	static const luaL_Reg functions[] = {
-		{"call", truth_call},     {"pcall", truth_pcall},
-		{"cpcall", truth_cpcall}, {"resume", truth_resume},
-		{"note", truth_note},     {NULL, NULL},
+		{"call", truth_call},
+		{"pcall", truth_pcall},
+		{"cpcall", truth_cpcall},
+		{"resume", truth_resume},
+		{"note", truth_note},
+		{"other", truth_other},
+		{NULL, NULL},
 	};
-	void *const noting[] = {truth_call,   truth_pcall,    truth_cpcall,
-	                        truth_resume, truth_callback, truth_burn,
-	                        call_first};
+	void *const noting[] = {truth_call,   truth_pcall, truth_cpcall,
+	                        truth_resume, truth_other, truth_callback,
+	                        truth_burn,   call_first};
 	size_t i;
 
 	luaL_register(L, "truth", functions);
+	lua_pop(L, 1);
 	truth.function_count = 0;
 	for (i = 0; i < sizeof(noting) / sizeof(noting[0]); i++)
 		truth.functions[truth.function_count++] = (uint64_t)noting[i];
@@ -351,7 +379,24 @@ static void print_kept(const struct kept *kept)
 	printf("\n");
 }
 
-static void run(lua_State *L, const char *mode)
+static lua_State *open_program(const char *mode)
+{
+	lua_State *L = luaL_newstate();
+	char path[4096];
+
+	luaL_openlibs(L);
+	register_functions(L);
+	snprintf(path, sizeof(path), "%s/tests/truth/truth.lua",
+	         getenv("top_srcdir") ? getenv("top_srcdir") : ".");
+	if (luaL_dofile(L, path))
+		fail(path, lua_tostring(L, -1));
+	lua_getglobal(L, "prepare");
+	lua_pushstring(L, mode);
+	lua_call(L, 1, 0);
+	return L;
+}
+
+static void run(lua_State *L)
 {
 	struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART};
 	struct sample_clock clock;
@@ -365,34 +410,43 @@ static void run(lua_State *L, const char *mode)
 		fail("clock", error.text);
 	lua_getglobal(L, "run");
 	lua_pushnumber(L, SECONDS);
-	lua_pushstring(L, mode);
-	if (lua_pcall(L, 2, 0, 0))
+	if (lua_pcall(L, 1, 0, 0))
 		fail("run", lua_tostring(L, -1));
 	sample_clock_stop(&clock);
 	sample_clock_close(&clock);
 }
 
+/* Nothing is shown by what never ran. */
+static void demand_all(const char *mode)
+{
+	size_t i;
+
+	for (i = 0; i < truth.function_count; i++) {
+		if (truth.seen_count[i])
+			continue;
+		printf("%llx is on no stack\n",
+		       (unsigned long long)truth.functions[i]);
+		fail(mode, "a function was never seen");
+	}
+}
+
 static void test_mode(const char *mode)
 {
-	char path[4096];
-	lua_State *L = luaL_newstate();
+	lua_State *L;
 	struct error error;
 	size_t i;
 
 	memset(&truth, 0, sizeof(truth));
 	memset(&truth_notes, 0, sizeof(truth_notes));
-	luaL_openlibs(L);
-	register_functions(L);
-	snprintf(path, sizeof(path), "%s/tests/truth/truth.lua",
-	         getenv("top_srcdir") ? getenv("top_srcdir") : ".");
-	if (luaL_dofile(L, path))
-		fail(path, lua_tostring(L, -1));
+	truth.other = open_program(mode);
+	L = open_program(mode);
 	if (vm_open(&truth.vm, L, &error) || load_faults_catch(&error) ||
 	    unwind_tables_refresh(0, UNWIND_NO_BUDGET, &error))
 		fail("start", error.text);
-	run(L, mode);
+	run(L);
 	load_faults_release();
 	lua_close(L);
+	lua_close(truth.other);
 	printf("JIT %s: %llu samples, %llu in errors, %llu marked, %llu "
 	       "wrong\n",
 	       mode, (unsigned long long)truth.sample_count,
@@ -414,6 +468,8 @@ static void test_mode(const char *mode)
 		fail(mode, "more than 0.5 % are not whole");
 	if (truth.wrong_count)
 		fail(mode, "the walk is not the truth");
+	if (truth.sample_count >= SAMPLES_MIN)
+		demand_all(mode);
 }
 
 int main(void)
