@@ -58,6 +58,7 @@ struct check {
 	uint64_t chunk;     /* prototype of the loaded chunk */
 	int chunk_index;    /* of its function on the Lua stack */
 	int jit_util_index; /* of the table jit.util on the Lua stack */
+	bool traces_compared;
 	struct check_failure *failure;
 };
 
@@ -464,27 +465,67 @@ static bool run_chunk(struct check *check, int count)
  * adjustment, after it has placed the snapshots. */
 #define TRACE_TAIL_BYTES 7
 
-/* Machine code offsets of snapshots ascend and stay within the code. */
-static bool check_snapshots(struct check *check, uint64_t trace,
-                            uint32_t code_bytes)
+/* An element of the array on top of the Lua stack. */
+static lua_Integer element_of_top(const struct check *check, int index)
 {
-	const struct snapshot_layout *layout = &check->layout->snapshot;
-	uint16_t count, offset, previous = 0;
-	uint64_t snapshots;
-	uint32_t i;
+	lua_Integer value;
 
-	if (layout->code_offset == SNAPSHOT_NO_CODE_OFFSET)
-		return true;
-	if (!load_u16(trace + check->layout->trace.snapshot_count, &count) ||
-	    !load_u64(trace + check->layout->trace.snapshots, &snapshots))
-		return fail(check, "snapshots of a trace");
+	lua_rawgeti(check->L, -1, index);
+	value = lua_tointeger(check->L, -1);
+	lua_pop(check->L, 1);
+	return value;
+}
+
+/* Of jit.util.tracesnap: number of slots, then the entries of the map, and one
+ * that says that they end. */
+#define SNAPSHOT_SLOTS   1
+#define SNAPSHOT_ENTRIES 2
+#define SNAPSHOT_END     INT32_C(-0x1000000)
+
+/* Compares snapshot i of a trace with jit.util. */
+static bool check_snapshot(struct check *check, uint32_t number, uint32_t i,
+                           const struct trace_snapshot *snapshot)
+{
+	uint32_t entry = 0;
+	bool agrees;
+
+	if (!load_u32(snapshot->entries, &entry))
+		return fail(check, "map of trace %u", number);
+	lua_getfield(check->L, check->jit_util_index, "tracesnap");
+	lua_pushinteger(check->L, (lua_Integer)number);
+	lua_pushinteger(check->L, (lua_Integer)i);
+	lua_call(check->L, 2, 1);
+	agrees =
+		lua_istable(check->L, -1) &&
+		element_of_top(check, SNAPSHOT_SLOTS) == snapshot->slot_count &&
+		(!snapshot->entry_count ||
+	         element_of_top(check, SNAPSHOT_ENTRIES) == (int32_t)entry) &&
+		element_of_top(check,
+	                       SNAPSHOT_ENTRIES + snapshot->entry_count) ==
+			SNAPSHOT_END;
+	lua_pop(check->L, 1);
+	return agrees || fail(check, "map of snapshot %u", i);
+}
+
+/* Machine code offsets ascend and stay within the code. The maps are compared for
+ * our own trace only: others may have many. */
+static bool check_snapshots(struct check *check, uint64_t trace,
+                            uint32_t number, uint32_t code_bytes, bool ours)
+{
+	uint32_t count = trace_snapshot_count(&check->vm, trace), i;
+	struct trace_snapshot snapshot;
+	uint16_t previous = 0;
+
 	for (i = 0; i < count; i++) {
-		if (!load_u16(snapshots + (uint64_t)i * layout->bytes +
-		                      layout->code_offset,
-		              &offset) ||
-		    offset < previous || offset > code_bytes + TRACE_TAIL_BYTES)
+		if (!trace_read_snapshot(&check->vm, trace, i, &snapshot))
+			return fail(check, "snapshot %u of trace %u", i,
+			            number);
+		if (ours && !check_snapshot(check, number, i, &snapshot))
+			return false;
+		if (snapshot.code_offset < previous ||
+		    snapshot.code_offset > code_bytes + TRACE_TAIL_BYTES)
 			return fail(check, "code offset of snapshot %u", i);
-		previous = offset;
+		previous = snapshot.code_offset;
 	}
 	return true;
 }
@@ -541,7 +582,7 @@ static bool check_trace(struct check *check, uint32_t number, bool *ours)
 	if (!trace_code_holds(&check->vm, code))
 		return fail(check, "machine code areas");
 	*ours = start.prototype == check->chunk;
-	return check_snapshots(check, trace, code_bytes);
+	return check_snapshots(check, trace, number, code_bytes, *ours);
 }
 
 static bool check_traces(struct check *check, bool *seen)
@@ -566,6 +607,42 @@ static bool check_traces(struct check *check, bool *seen)
 	return true;
 }
 
+/* Does the trace, or the root that it hangs on, start in our chunk? */
+static bool is_of_chunk(const struct check *check, uint64_t trace)
+{
+	struct trace_start start;
+	uint16_t root;
+
+	if (!load_u16(trace + check->layout->trace.root, &root))
+		return false;
+	if (root)
+		trace = trace_object(&check->vm, root);
+	return trace && trace_read_start(&check->vm, trace, &start) &&
+	       start.prototype == check->chunk;
+}
+
+/* Our loop has a trace, which is left at its end. */
+static bool check_exit(struct check *check)
+{
+	const struct jit_layout *layout = &check->layout->jit;
+	uint64_t jit = check->vm.global_state - check->layout->gg_global +
+	               check->layout->gg_jit;
+	uint32_t parent, exit;
+	uint64_t trace;
+
+	if (!run_chunk(check, HOT_LOOP_COUNT))
+		return false;
+	if (!load_u32(jit + layout->exit_parent, &parent) ||
+	    !load_u32(jit + layout->exit_number, &exit))
+		return fail(check, "last exit of a trace");
+	trace = trace_object(&check->vm, parent);
+	if (!trace || !is_of_chunk(check, trace) ||
+	    exit >= trace_snapshot_count(&check->vm, trace))
+		return fail(check, "last exit of a trace, %u of %u", exit,
+		            parent);
+	return true;
+}
+
 static bool check_jit(struct check *check)
 {
 	bool seen = false;
@@ -576,13 +653,17 @@ static bool check_jit(struct check *check)
 		return false;
 	/* A host may have set a high threshold. Where even that many turns do
 	 * not compile, no trace can be compared. */
-	return seen || (run_chunk(check, UNWILLING_LOOP_COUNT) &&
-	                check_traces(check, &seen));
+	if (!seen && (!run_chunk(check, UNWILLING_LOOP_COUNT) ||
+	              !check_traces(check, &seen)))
+		return false;
+	check->traces_compared = seen;
+	return !seen || check_exit(check);
 }
 
 bool layout_check(lua_State *L, const struct vm_layout *layout,
                   const struct vm_code *code, lua_CFunction self,
-                  uint64_t *global_state, struct check_failure *failure)
+                  uint64_t *global_state, bool *traces_compared,
+                  struct check_failure *failure)
 {
 	static bool (*const checks[])(struct check *) = {
 		check_global,    check_allocator,
@@ -603,11 +684,13 @@ bool layout_check(lua_State *L, const struct vm_layout *layout,
 
 	check.vm.layout = layout;
 	check.vm.code = code;
+	check.vm.traces_known = true;
 	for (*passed_count = 0;
 	     *passed_count < sizeof(checks) / sizeof(checks[0]);
 	     ++*passed_count)
 		if (!checks[*passed_count](&check))
 			return false;
 	*global_state = check.vm.global_state;
+	*traces_compared = check.traces_compared;
 	return true;
 }

@@ -24,10 +24,13 @@ struct check_failure {
  * its own entry address. Leaves the Lua stack with more elements: the caller
  * cuts it. *failure is set where the layout is refused.
  *
- * Runs a few lines of Lua, and with the JIT on compiles a loop of them.
+ * Runs a few lines of Lua, and with the JIT on compiles a loop of them. Where
+ * that yields a trace, and only there, what the layout says of traces is
+ * compared, too: *traces_compared.
  */
 bool layout_check(lua_State *L, const struct vm_layout *layout,
                   const struct vm_code *code, lua_CFunction self,
-                  uint64_t *global_state, struct check_failure *failure);
+                  uint64_t *global_state, bool *traces_compared,
+                  struct check_failure *failure);
 
 #endif

@@ -527,6 +527,9 @@ static enum guest_result start_in_trace(struct guest_walk *walk,
 	if (base < walk->stack.start + 8 * frame_slots(walk->vm->layout) ||
 	    base > walk->stack.end)
 		return GUEST_NO_BASE;
+	/* Which functions are inlined cannot be told. */
+	if (!walk->vm->traces_known)
+		return GUEST_BAD_FRAME;
 	walk->frame = base - 8;
 	walk->compiled = true;
 	if (find_snapshot(walk, vm_frame, &trace, &snapshot) &&

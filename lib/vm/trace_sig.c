@@ -91,7 +91,8 @@ uint64_t trace_object(const struct vm *vm, uint32_t number)
 	uint64_t array, trace;
 	uint32_t count;
 
-	if (!number || !read_trace_array(vm, &array, &count) || number >= count)
+	if (!vm->traces_known || !number ||
+	    !read_trace_array(vm, &array, &count) || number >= count)
 		return 0;
 	trace = trace_at(vm, array, number);
 	return is_object(vm->layout, trace, TYPE_TRACE) ? trace : 0;
@@ -236,32 +237,45 @@ struct snapshot_map {
 	uint64_t ir;
 };
 
-static bool read_map(const struct vm *vm, uint64_t trace, uint32_t snapshot,
+bool trace_read_snapshot(const struct vm *vm, uint64_t trace, uint32_t number,
+                         struct trace_snapshot *snapshot)
+{
+	const struct snapshot_layout *layout = &vm->layout->snapshot;
+	uint64_t address, map;
+	uint32_t offset;
+	uint16_t count;
+
+	if (!load_u16(trace + vm->layout->trace.snapshot_count, &count) ||
+	    number >= count ||
+	    !load_u64(trace + vm->layout->trace.snapshots, &address) ||
+	    !load_u64(trace + vm->layout->trace.map, &map))
+		return false;
+	address += (uint64_t)number * layout->bytes;
+	if (!load_u32(address + layout->map_offset, &offset) ||
+	    !load_u8(address + layout->entry_count, &snapshot->entry_count) ||
+	    !load_u8(address + layout->slot_count, &snapshot->slot_count))
+		return false;
+	if (layout->bytes == 8)
+		offset &= 0xffff; /* 16 bit field, the reference follows */
+	snapshot->entries = map + UINT64_C(4) * offset;
+	snapshot->code_offset = 0;
+	return layout->code_offset == SNAPSHOT_NO_CODE_OFFSET ||
+	       load_u16(address + layout->code_offset, &snapshot->code_offset);
+}
+
+static bool read_map(const struct vm *vm, uint64_t trace, uint32_t number,
                      struct snapshot_map *map)
 {
-	const struct vm_layout *layout = vm->layout;
-	uint64_t snapshots, entries;
-	uint32_t offset;
-	uint16_t snapshot_count;
-	uint8_t count;
+	struct trace_snapshot snapshot;
 
-	if (!load_u16(trace + layout->trace.snapshot_count, &snapshot_count) ||
-	    snapshot >= snapshot_count ||
-	    !load_u64(trace + layout->trace.snapshots, &snapshots) ||
-	    !load_u64(trace + layout->trace.map, &entries) ||
-	    !load_u64(trace + layout->trace.ir, &map->ir))
+	if (!trace_read_snapshot(vm, trace, number, &snapshot) ||
+	    !load_u64(trace + vm->layout->trace.ir, &map->ir))
 		return false;
-	snapshots += (uint64_t)snapshot * layout->snapshot.bytes;
-	if (!load_u32(snapshots + layout->snapshot.map_offset, &offset) ||
-	    !load_u8(snapshots + layout->snapshot.entry_count, &count))
-		return false;
-	if (layout->snapshot.bytes == 8)
-		offset &= 0xffff; /* 16 bit field, the reference follows */
-	entries += UINT64_C(4) * offset;
-	map->count = count;
-	map->behind = entries + UINT64_C(4) * count;
-	return !count ||
-	       load_bytes(map->entries, entries, sizeof(uint32_t) * count);
+	map->count = snapshot.entry_count;
+	map->behind = snapshot.entries + UINT64_C(4) * snapshot.entry_count;
+	return !snapshot.entry_count ||
+	       load_bytes(map->entries, snapshot.entries,
+	                  sizeof(uint32_t) * snapshot.entry_count);
 }
 
 /* The object that the entry of a slot holds as a constant, 0 if none. */

@@ -35,6 +35,16 @@ bool trace_read_start(const struct vm *vm, uint64_t trace,
  * on different lines, or the function is too long to look. */
 uint64_t trace_find_return(const struct vm *vm, uint64_t prototype);
 
+struct trace_snapshot {
+	uint64_t entries; /* address of its part of the map */
+	uint8_t entry_count;
+	uint8_t slot_count;   /* of the Lua stack that it describes */
+	uint16_t code_offset; /* 0 where the build does not store it */
+};
+
+bool trace_read_snapshot(const struct vm *vm, uint64_t trace, uint32_t number,
+                         struct trace_snapshot *snapshot);
+
 /* 0 if it cannot be read. */
 uint32_t trace_snapshot_count(const struct vm *vm, uint64_t trace);
 

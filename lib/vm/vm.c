@@ -66,6 +66,16 @@ static int refuse(struct opening *opening, lua_State *L, const char *closest,
 		failure->text);
 }
 
+/* Do both layouts say the same of traces? */
+static bool traces_agree(const struct vm_layout *a, const struct vm_layout *b)
+{
+	return !memcmp(&a->trace, &b->trace, sizeof(a->trace)) &&
+	       !memcmp(&a->snapshot, &b->snapshot, sizeof(a->snapshot)) &&
+	       !memcmp(&a->jit, &b->jit, sizeof(a->jit));
+}
+
+/* Takes the first layout that fits. Where no trace could be compared the others
+ * are tried, too: the VM may get traces later. */
 static int choose_layout(struct opening *opening, lua_State *L,
                          lua_CFunction self)
 {
@@ -73,24 +83,32 @@ static int choose_layout(struct opening *opening, lua_State *L,
 	struct check_failure failure, closest_failure = {0};
 	const char *closest = "none";
 	int top = lua_gettop(L);
+	bool traces_compared = false;
 	size_t i;
 
-	for (i = 0; i < vm_layout_count; i++) {
-		bool fits = layout_check(L, &vm_layouts[i], vm->code, self,
-		                         &vm->global_state, &failure);
+	for (i = 0; i < vm_layout_count && !traces_compared; i++) {
+		const struct vm_layout *layout = &vm_layouts[i];
+		bool fits = layout_check(L, layout, vm->code, self,
+		                         &vm->global_state, &traces_compared,
+		                         &failure);
 
 		lua_settop(L, top);
-		if (fits) {
-			vm->layout = &vm_layouts[i];
-			describe(vm, L);
-			return 0;
+		if (fits && (traces_compared || !vm->layout)) {
+			vm->layout = layout;
+			vm->traces_known = true;
+		} else if (fits) {
+			vm->traces_known = vm->traces_known &&
+			                   traces_agree(vm->layout, layout);
+		} else if (!i || failure.passed_count >
+		                         closest_failure.passed_count) {
+			closest_failure = failure;
+			closest = layout->name;
 		}
-		if (i && failure.passed_count <= closest_failure.passed_count)
-			continue;
-		closest_failure = failure;
-		closest = vm_layouts[i].name;
 	}
-	return refuse(opening, L, closest, &closest_failure);
+	if (!vm->layout)
+		return refuse(opening, L, closest, &closest_failure);
+	describe(vm, L);
+	return 0;
 }
 
 /* Called by the VM, so that its return address is in the VM's code. */

@@ -23,6 +23,9 @@ struct vm {
 	const struct vm_layout *layout;
 	const struct vm_code *code;
 	uint64_t global_state; /* address of global_State */
+	/* False: with the JIT off, what is known fits several layouts, which
+	 * differ in traces. Then no trace can be read. */
+	bool traces_known;
 	uint32_t number; /* 1, 2, 3, … in this process, as they were noticed */
 	char description[160]; /* "LuaJIT 2.1.0-beta3 (layout …)" */
 };

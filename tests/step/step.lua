@@ -45,6 +45,11 @@ else
 end
 local stepper = require "stepper"
 stepper.path = path
+-- With traces to compare, no two layouts may fit: they would differ in something
+-- that is read but was not checked.
+local layouts = stepper.layouts()
+assert(#layouts == 1 or mode == "off" and #layouts > 0,
+	"layouts that fit: " .. table.concat(layouts, "; "))
 local here = arg[0]:match("^(.*)/[^/]*$") or "."
 local source = read_file(here .. "/programs.lua")
 local programs = assert(loadstring(source, "=programs.lua"))(stepper)

@@ -5,7 +5,8 @@
  *
  * stepper.run(function, limit) steps through at most limit instructions of
  * function() and returns how many it stepped; equal stacks in a row are kept
- * once. stepper.stacks(callback) then calls
+ * once. stepper.layouts() returns the names of the layouts that the self-check
+ * accepts for this VM, without those that only lua_State's length sets apart. stepper.stacks(callback) then calls
  * callback(stack, count, marked, where) for each, oldest first: frames joined
  * by ";", root first; how many instructions had it; whether it holds a marker,
  * so says itself that it is not whole; the first instruction of the run.
@@ -24,15 +25,17 @@
 #include "host/host_symbols.h"
 #include "host/unwind_table.h"
 #include "load_sig.h"
+#include "vm/check.h"
 #include "vm/code.h"
 #include "vm/layout.h"
 #include "vm/object_sig.h"
 #include "vm/vm.h"
 #include "walk_sig.h"
 
-#define BUFFER_BYTES    (UINT64_C(4) << 30)
-#define TRAP_FLAG       0x100
-#define STEP_FRAMES_MAX 1000
+#define LAYOUTS_STACK_SLOTS 40
+#define BUFFER_BYTES        (UINT64_C(4) << 30)
+#define TRAP_FLAG           0x100
+#define STEP_FRAMES_MAX     1000
 
 /* First line of the library functions that are Lua functions. */
 #define BUILT_IN_LINE UINT32_MAX
@@ -162,6 +165,46 @@ static void handle_trap(int signal, siginfo_t *info, void *opaque)
 	walk_stack(&stepper.walk, &stepper.vm, context, &visitor, NULL, &facts);
 	keep_stack((uint64_t)context->uc_mcontext.gregs[REG_RIP]);
 	errno = saved_errno;
+}
+
+/* The main lua_State lies before all else, so its length shifts the rest. */
+static bool is_shifted(const struct vm_layout *layout)
+{
+	const struct vm_layout *chosen = stepper.vm.layout;
+	int shift = layout->gg_global - chosen->gg_global;
+
+	return shift && layout->gg_jit - chosen->gg_jit == shift &&
+	       layout->gg_dispatch - chosen->gg_dispatch == shift &&
+	       !memcmp(&layout->global, &chosen->global,
+	               sizeof(layout->global)) &&
+	       !memcmp(&layout->trace, &chosen->trace, sizeof(layout->trace)) &&
+	       !memcmp(&layout->snapshot, &chosen->snapshot,
+	               sizeof(layout->snapshot)) &&
+	       !memcmp(&layout->jit, &chosen->jit, sizeof(layout->jit));
+}
+
+static int stepper_layouts(lua_State *L)
+{
+	size_t i;
+	int count = 0;
+
+	luaL_checkstack(L, LAYOUTS_STACK_SLOTS, "layouts");
+	lua_newtable(L);
+	for (i = 0; i < vm_layout_count; i++) {
+		struct check_failure failure;
+		bool traces_compared;
+		uint64_t global_state;
+		bool fits = layout_check(L, &vm_layouts[i], stepper.vm.code,
+		                         stepper_layouts, &global_state,
+		                         &traces_compared, &failure);
+
+		lua_settop(L, 1);
+		if (!fits || is_shifted(&vm_layouts[i]))
+			continue;
+		lua_pushstring(L, vm_layouts[i].name);
+		lua_rawseti(L, 1, ++count);
+	}
+	return 1;
 }
 
 static int stepper_run(lua_State *L)
@@ -356,13 +399,10 @@ __attribute__((visibility("default"))) int luaopen_stepper(lua_State *L);
 int luaopen_stepper(lua_State *L)
 {
 	static const luaL_Reg functions[] = {
-		{"run", stepper_run},
-		{"stacks", stepper_stacks},
-		{"call", stepper_call},
-		{"pcall", stepper_pcall},
-		{"cpcall", stepper_cpcall},
-		{"resume", stepper_resume},
-		{NULL, NULL},
+		{"layouts", stepper_layouts}, {"run", stepper_run},
+		{"stacks", stepper_stacks},   {"call", stepper_call},
+		{"pcall", stepper_pcall},     {"cpcall", stepper_cpcall},
+		{"resume", stepper_resume},   {NULL, NULL},
 	};
 	struct error error;
 
