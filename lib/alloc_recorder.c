@@ -264,7 +264,7 @@ static void show_lua(struct alloc_recorder *recorder,
 	const struct known_prototype *known;
 
 	switch (lua_symbols_find(recorder->symbols, guest->vm, guest->prototype,
-	                         &known)) {
+	                         guest, &known)) {
 	case SYMBOL_KNOWN:
 		frame.value = known->id;
 		append_frame(recorder, &frame);
@@ -334,7 +334,7 @@ static void correct_leaf(struct alloc_recorder *recorder,
 	if (running->kind != RUNNING_LUA || !running->trace_number ||
 	    !stack->frame_count || leaf->kind != FRAME_LUA ||
 	    lua_symbols_find(recorder->symbols, recorder->options.vm,
-	                     running->value, &known) != SYMBOL_KNOWN)
+	                     running->value, NULL, &known) != SYMBOL_KNOWN)
 		return;
 	if (leaf->value != known->id &&
 	    stack->frame_count < ALLOCATION_FRAMES_MAX - 1) {
@@ -396,7 +396,7 @@ static bool describe_function(struct alloc_recorder *recorder,
 	if (running->kind != RUNNING_LUA || *running->mark)
 		return true;
 	result = lua_symbols_find(recorder->symbols, recorder->options.vm,
-	                          running->value, &known);
+	                          running->value, NULL, &known);
 	if (result == SYMBOL_RING_FULL)
 		return false;
 	if (result == SYMBOL_KNOWN)

@@ -31,6 +31,9 @@
 struct source_file {
 	struct source_file *next; /* used longer ago */
 	struct lua_definitions definitions;
+	uint32_t confirmed_count; /* functions called by the names they have */
+	uint32_t
+		differing_count; /* by another one; an alias, or another text */
 	size_t held_bytes;
 	size_t path_bytes;
 	char path[]; /* terminated */
@@ -216,8 +219,8 @@ static void forget_oldest(struct function_names *names)
 	}
 }
 
-static const struct source_file *find_file(struct function_names *names,
-                                           const char *path, size_t path_bytes)
+static struct source_file *find_file(struct function_names *names,
+                                     const char *path, size_t path_bytes)
 {
 	struct source_file *file = take_cached(names, path, path_bytes);
 
@@ -255,55 +258,136 @@ void function_names_close(struct function_names *names)
 }
 
 /* Half a name would be a wrong one: 0 where it does not fit. */
-static size_t copy_name(const char *found, char *name, size_t capacity)
+static size_t copy_name(const char *found, size_t bytes, char *name,
+                        size_t capacity)
 {
-	size_t length = found ? strlen(found) : 0;
+	if (bytes >= capacity)
+		bytes = 0;
+	memcpy(name, found, bytes);
+	name[bytes] = '\0';
+	return bytes;
+}
 
-	if (!length || length >= capacity)
+static size_t copy_call_name(const struct function_facts *function, char *name,
+                             size_t capacity)
+{
+	return copy_name(function->call_name, function->call_name_bytes, name,
+	                 capacity);
+}
+
+/* Is it "c" of "c", "a.b.c" or "a.b:c"? */
+static bool is_called(const struct function_facts *function, const char *name)
+{
+	size_t bytes = strlen(name), call_bytes = function->call_name_bytes;
+	const char *last = name + bytes - call_bytes;
+
+	return call_bytes <= bytes &&
+	       !memcmp(last, function->call_name, call_bytes) &&
+	       (last == name || last[-1] == '.' || last[-1] == ':');
+}
+
+/* Does what the file says count, which is this name of the function? */
+static bool is_believed(struct source_file *file,
+                        const struct function_facts *function, const char *name)
+{
+	if (function->call_name_bytes > 0 && is_called(function, name))
+		file->confirmed_count++;
+	else if (function->call_name_bytes > 0)
+		file->differing_count++;
+	return file->differing_count <= file->confirmed_count;
+}
+
+static size_t find_in_file(struct source_file *file,
+                           const struct function_facts *function, char *name,
+                           size_t capacity)
+{
+	const char *found;
+
+	switch (lua_definitions_find(&file->definitions, function->first_line,
+	                             function->last_line, &found)) {
+	case LUA_DEFINITION_MISSING:
+		/* Another text: its other functions are not those of the
+		 * program either. */
+		lua_definitions_free(&file->definitions);
+		break;
+	case LUA_DEFINITION_UNKNOWN:
+		break;
+	case LUA_DEFINITION_UNNAMED:
 		return 0;
-	memcpy(name, found, length + 1);
-	return length;
+	case LUA_DEFINITION_NAMED:
+		if (is_believed(file, function, found))
+			return copy_name(found, strlen(found), name, capacity);
+		break;
+	}
+	return copy_call_name(function, name, capacity);
 }
 
 /* A chunk loaded from a string without a name is called by its own text. What
  * was cut off may have a second function in the last line. */
-static size_t find_in_text(const char *text, size_t bytes, uint32_t first_line,
-                           char *name, size_t capacity)
+static size_t find_in_text(const struct function_facts *function, char *name,
+                           size_t capacity)
 {
 	struct lua_definitions definitions;
-	size_t length;
+	size_t bytes = function->chunk_bytes, length = 0;
+	const char *found;
 
 	if (bytes >= FUNCTION_NAMES_TEXT_BYTES)
-		while (bytes > 0 && text[bytes - 1] != '\n')
+		while (bytes > 0 && function->chunk[bytes - 1] != '\n')
 			bytes--;
-	if (lua_definitions_read(&definitions, text, bytes))
-		return 0;
-	length = copy_name(lua_definitions_find(&definitions, first_line), name,
-	                   capacity);
+	if (lua_definitions_read(&definitions, function->chunk, bytes))
+		return copy_call_name(function, name, capacity);
+	switch (lua_definitions_find(&definitions, function->first_line,
+	                             function->last_line, &found)) {
+	case LUA_DEFINITION_MISSING:
+	case LUA_DEFINITION_UNKNOWN:
+		length = copy_call_name(function, name, capacity);
+		break;
+	case LUA_DEFINITION_UNNAMED:
+		break;
+	case LUA_DEFINITION_NAMED:
+		length = copy_name(found, strlen(found), name, capacity);
+		break;
+	}
 	lua_definitions_free(&definitions);
 	return length;
 }
 
-size_t function_names_find(struct function_names *names, const char *chunk,
-                           size_t chunk_bytes, uint32_t first_line, char *name,
+/* It cannot be told from a main chunk, so it is not called one. */
+static size_t name_stripped(const struct function_facts *function, char *name,
+                            size_t capacity)
+{
+	static const char unknown[] = "function";
+	size_t length = copy_call_name(function, name, capacity);
+
+	return length > 0 ? length
+	                  : copy_name(unknown, sizeof(unknown) - 1, name,
+	                              capacity);
+}
+
+size_t function_names_find(struct function_names *names,
+                           const struct function_facts *function, char *name,
                            size_t capacity)
 {
-	const struct source_file *file;
+	size_t chunk_bytes = function->chunk_bytes;
+	struct source_file *file = NULL;
 
 	if (capacity == 0)
 		return 0;
 	name[0] = '\0';
-	if (chunk_bytes < 2 || chunk_bytes > PATH_MAX || chunk[0] == '=' ||
-	    memchr(chunk, '\0', chunk_bytes))
+	if (function->stripped)
+		return name_stripped(function, name, capacity);
+	if (function->first_line == 0)
 		return 0;
-	if (chunk[0] != '@')
-		return find_in_text(chunk, chunk_bytes, first_line, name,
-		                    capacity);
-	file = find_file(names, chunk + 1, chunk_bytes - 1);
+	if (chunk_bytes < 2 || chunk_bytes > PATH_MAX ||
+	    function->chunk[0] == '=' ||
+	    memchr(function->chunk, '\0', chunk_bytes))
+		return copy_call_name(function, name, capacity);
+	if (function->chunk[0] != '@')
+		return find_in_text(function, name, capacity);
+	file = find_file(names, function->chunk + 1, chunk_bytes - 1);
 	if (!file)
-		return 0;
-	return copy_name(lua_definitions_find(&file->definitions, first_line),
-	                 name, capacity);
+		return copy_call_name(function, name, capacity);
+	return find_in_file(file, function, name, capacity);
 }
 
 size_t function_names_held_bytes(const struct function_names *names)

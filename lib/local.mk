@@ -29,7 +29,8 @@ EXTRA_DIST += lib/host/cpu_aarch64.h lib/host/unwind_aarch64_sig.c
 
 # Reading an unmodified LuaJIT.
 noinst_LTLIBRARIES += lib/libvm.la
-lib_libvm_la_SOURCES = lib/vm/check.c lib/vm/check.h \
+lib_libvm_la_SOURCES = lib/vm/call_name_sig.c lib/vm/call_name_sig.h \
+	lib/vm/check.c lib/vm/check.h \
 	lib/vm/code.c lib/vm/code.h lib/vm/code_sig.c lib/vm/fast_names.c \
 	lib/vm/guest_sig.c lib/vm/guest_sig.h \
 	lib/vm/layout.c lib/vm/layout.h \

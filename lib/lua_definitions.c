@@ -5,7 +5,8 @@
  *
  * The VM takes as first line of `function a.b()` the line of the keyword, and
  * of all others that of the opening parenthesis. Where the two differ there is
- * no name, and none for another function in either line.
+ * no name, and none for another function in either line. `x -> x + 1` and
+ * `|x, y| -> x + y` of LuaJIT since 2026 are functions, too.
  */
 #include "lua_definitions.h"
 
@@ -24,6 +25,7 @@ enum token_kind {
 	TOKEN_STRING, /* short, without escapes; text is what is in it */
 	TOKEN_VALUE,  /* any other constant */
 	TOKEN_OPERATOR,
+	TOKEN_ARROW,
 	TOKEN_FUNCTION,
 	TOKEN_OPEN,  /* begins a block: if, do, repeat */
 	TOKEN_CLOSE, /* ends one: end, until */
@@ -47,11 +49,11 @@ struct scanner {
 struct reader {
 	struct scanner scanner;
 	struct lua_definitions *definitions;
-	uint32_t noted_line; /* where the last function begins */
 	uint32_t token_count;
 	struct token recent[RECENT_TOKENS]; /* the last ones, cyclic */
 	size_t depth;
 	unsigned char open[DEPTH_MAX]; /* '{', '(', '[', or 'b' for a block */
+	size_t opened_by[DEPTH_MAX]; /* of a block: its definition + 1, or 0 */
 	bool out_of_memory;
 };
 
@@ -257,9 +259,14 @@ static int scan_operator(struct scanner *scanner)
 
 	if (c < ' ' || c == 0x7f)
 		return TOKEN_INVALID;
-	if (next == '=' && (c == '=' || c == '~' || c == '<' || c == '>')) {
+	if (next == '=' &&
+	    (c == '=' || c == '~' || c == '<' || c == '>' || c == '!')) {
 		scanner->at += 2;
 		return TOKEN_OPERATOR;
+	}
+	if (c == '-' && next == '>') {
+		scanner->at += 2;
+		return TOKEN_ARROW;
 	}
 	if (c == next && (c == '.' || c == ':')) {
 		scanner->at += c == '.' && peek_at(scanner, 2) == '.' ? 3 : 2;
@@ -324,25 +331,19 @@ static bool reserve(void **items, size_t *capacity, size_t count,
 	return true;
 }
 
-static void add_definition(struct reader *reader, uint32_t line,
-                           const struct token *parts, size_t part_count)
+/* Copies the parts; false if memory ran out. */
+static bool add_name(struct lua_definitions *definitions,
+                     const struct token *parts, size_t part_count)
 {
-	struct lua_definitions *definitions = reader->definitions;
 	size_t bytes = 1;
 	char *name;
 
 	for (size_t i = 0; i < part_count; i++)
 		bytes += parts[i].bytes;
 	if (definitions->names_bytes + bytes > UINT32_MAX ||
-	    !reserve((void **)&definitions->items, &definitions->capacity,
-	             definitions->count + 1, sizeof(*definitions->items)) ||
 	    !reserve((void **)&definitions->names, &definitions->names_capacity,
-	             definitions->names_bytes + bytes, 1)) {
-		reader->out_of_memory = true;
-		return;
-	}
-	definitions->items[definitions->count++] = (struct lua_definition){
-		line, (uint32_t)definitions->names_bytes};
+	             definitions->names_bytes + bytes, 1))
+		return false;
 	name = definitions->names + definitions->names_bytes;
 	for (size_t i = 0; i < part_count; i++) {
 		memcpy(name, parts[i].text, parts[i].bytes);
@@ -350,23 +351,59 @@ static void add_definition(struct reader *reader, uint32_t line,
 	}
 	*name = '\0';
 	definitions->names_bytes += bytes;
+	return true;
 }
 
-/* A function begins in this line; without parts it has no name. */
-static void note_function(struct reader *reader, uint32_t line,
-                          const struct token *parts, size_t part_count)
+/* Returns the definition's number from 1; 0 if memory ran out. */
+static size_t add_definition(struct reader *reader, uint32_t line,
+                             enum lua_definition_kind kind,
+                             const struct token *parts, size_t part_count)
 {
 	struct lua_definitions *definitions = reader->definitions;
+	size_t name = definitions->names_bytes;
+
+	if (!reserve((void **)&definitions->items, &definitions->capacity,
+	             definitions->count + 1, sizeof(*definitions->items)) ||
+	    (part_count > 0 && !add_name(definitions, parts, part_count))) {
+		reader->out_of_memory = true;
+		return 0;
+	}
+	definitions->items[definitions->count++] = (struct lua_definition){
+		.line = line, .name = (uint32_t)name, .kind = kind};
+	return definitions->count;
+}
+
+/* A function begins in this line, of which no more can be told, nor of another
+ * one that does. */
+static void note_unknown(struct reader *reader, uint32_t line)
+{
+	struct lua_definition *items = reader->definitions->items;
+	size_t i = reader->definitions->count;
+
+	while (i > 0 && items[i - 1].line > line)
+		i--;
+	if (i > 0 && items[i - 1].line == line)
+		items[i - 1].kind = LUA_DEFINITION_UNKNOWN;
+	else if (i == reader->definitions->count)
+		add_definition(reader, line, LUA_DEFINITION_UNKNOWN, NULL, 0);
+}
+
+/* A function begins in this line; without parts it has no name. Returns the
+ * number of its definition, 0 if it has none. */
+static size_t note_function(struct reader *reader, uint32_t line,
+                            const struct token *parts, size_t part_count)
+{
+	const struct lua_definitions *definitions = reader->definitions;
 	size_t count = definitions->count;
 
-	if (line == reader->noted_line) {
-		if (count > 0 && definitions->items[count - 1].line == line)
-			definitions->count--;
-		return;
+	if (count > 0 && definitions->items[count - 1].line >= line) {
+		note_unknown(reader, line);
+		return 0;
 	}
-	reader->noted_line = line;
-	if (part_count > 0)
-		add_definition(reader, line, parts, part_count);
+	return add_definition(reader, line,
+	                      part_count > 0 ? LUA_DEFINITION_NAMED
+	                                     : LUA_DEFINITION_UNNAMED,
+	                      parts, part_count);
 }
 
 /* The token so many places back; 1 is the last one. */
@@ -464,39 +501,65 @@ static size_t read_name(struct scanner scanner, uint32_t line,
 	return count;
 }
 
-static void read_function(struct reader *reader, const struct token *keyword)
+/* Returns the number of the function's definition, 0 if it has none. */
+static size_t read_function(struct reader *reader, const struct token *keyword)
 {
 	struct token parts[RECENT_TOKENS];
 	uint32_t line = keyword->line, parenthesis_line;
 	size_t count =
 		read_name(reader->scanner, line, parts, &parenthesis_line);
 
-	if (count == 0 && parenthesis_line == line &&
-	    is_recent(reader, 1, '=', line)) {
+	if (parenthesis_line != line) {
+		note_unknown(reader, line);
+		note_unknown(reader, parenthesis_line);
+		return 0;
+	}
+	if (count == 0 && is_recent(reader, 1, '=', line)) {
 		count = find_string_key(reader, line, parts);
 		if (count == 0)
 			count = find_target(reader, line, parts);
 	}
-	note_function(reader, line, parts, count);
-	if (parenthesis_line != line)
-		note_function(reader, parenthesis_line, NULL, 0);
+	return note_function(reader, line, parts, count);
+}
+
+/* `name ->` or `|names| ->`: it begins in the line of the first token. */
+static void read_short_function(struct reader *reader,
+                                const struct token *arrow)
+{
+	uint32_t back = 1;
+
+	if (recent(reader, 1)->kind == '|')
+		for (back = 2;
+		     back < RECENT_TOKENS && recent(reader, back)->kind != '|';)
+			back++;
+	for (; back > 0; back--)
+		note_unknown(reader, recent(reader, back)->line);
+	note_unknown(reader, arrow->line);
 }
 
 /* --- text ---------------------------------------------------------------- */
 
-static bool open_bracket(struct reader *reader, unsigned char bracket)
+/* definition: number of the one whose body is opened, or 0. */
+static bool open_bracket(struct reader *reader, unsigned char bracket,
+                         size_t definition)
 {
 	if (reader->depth == DEPTH_MAX)
 		return false;
+	reader->opened_by[reader->depth] = definition;
 	reader->open[reader->depth++] = bracket;
 	return true;
 }
 
-static bool close_bracket(struct reader *reader, unsigned char bracket)
+static bool close_bracket(struct reader *reader, unsigned char bracket,
+                          uint32_t line)
 {
+	size_t definition;
+
 	if (reader->depth == 0 || reader->open[reader->depth - 1] != bracket)
 		return false;
-	reader->depth--;
+	definition = reader->opened_by[--reader->depth];
+	if (definition > 0)
+		reader->definitions->items[definition - 1].last_line = line;
 	return true;
 }
 
@@ -507,22 +570,26 @@ static bool read_token(struct reader *reader, const struct token *token)
 	case TOKEN_INVALID:
 		return false;
 	case TOKEN_FUNCTION:
-		read_function(reader, token);
-		return !reader->out_of_memory && open_bracket(reader, 'b');
+		return open_bracket(reader, 'b',
+		                    read_function(reader, token)) &&
+		       !reader->out_of_memory;
+	case TOKEN_ARROW:
+		read_short_function(reader, token);
+		return !reader->out_of_memory;
 	case TOKEN_OPEN:
-		return open_bracket(reader, 'b');
+		return open_bracket(reader, 'b', 0);
 	case TOKEN_CLOSE:
-		return close_bracket(reader, 'b');
+		return close_bracket(reader, 'b', token->line);
 	case '{':
 	case '(':
 	case '[':
-		return open_bracket(reader, (unsigned char)token->kind);
+		return open_bracket(reader, (unsigned char)token->kind, 0);
 	case '}':
-		return close_bracket(reader, '{');
+		return close_bracket(reader, '{', token->line);
 	case ')':
-		return close_bracket(reader, '(');
+		return close_bracket(reader, '(', token->line);
 	case ']':
-		return close_bracket(reader, '[');
+		return close_bracket(reader, '[', token->line);
 	default:
 		return true;
 	}
@@ -575,11 +642,14 @@ void lua_definitions_free(struct lua_definitions *definitions)
 	*definitions = (struct lua_definitions){0};
 }
 
-const char *lua_definitions_find(const struct lua_definitions *definitions,
-                                 uint32_t line)
+enum lua_definition_kind
+lua_definitions_find(const struct lua_definitions *definitions, uint32_t line,
+                     uint32_t last_line, const char **name)
 {
 	size_t low = 0, high = definitions->count;
+	const struct lua_definition *item;
 
+	*name = NULL;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -588,7 +658,15 @@ const char *lua_definitions_find(const struct lua_definitions *definitions,
 		else
 			high = middle;
 	}
-	if (low == definitions->count || definitions->items[low].line != line)
-		return NULL;
-	return definitions->names + definitions->items[low].name;
+	if (low == definitions->count)
+		return LUA_DEFINITION_MISSING;
+	item = &definitions->items[low];
+	if (item->line != line)
+		return LUA_DEFINITION_MISSING;
+	if (item->kind != LUA_DEFINITION_UNKNOWN &&
+	    item->last_line != last_line)
+		return LUA_DEFINITION_MISSING;
+	if (item->kind == LUA_DEFINITION_NAMED)
+		*name = definitions->names + item->name;
+	return item->kind;
 }

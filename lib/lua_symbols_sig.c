@@ -4,6 +4,10 @@
  */
 #include "lua_symbols_sig.h"
 
+#include <string.h>
+
+#include "vm/call_name_sig.h"
+
 /* A chunk name is a path, or the source text of the chunk. */
 #define CHUNK_NAME_BYTES_MAX 1024
 
@@ -15,29 +19,51 @@ struct prototype_contents {
 	uint32_t first_line;
 	uint32_t line_count;
 	uint32_t bytecode_count;
+	uint32_t size; /* with all that lies behind the bytecode */
 };
+
+static bool read_chunk_name(const struct vm_layout *layout, uint64_t prototype,
+                            struct prototype_contents *contents)
+{
+	uint64_t string;
+
+	if (!load_reference(layout,
+	                    prototype + layout->object.prototype.chunk_name,
+	                    &string))
+		return false;
+	contents->chunk = string + layout->string.bytes;
+	return load_u32(string + layout->string.length,
+	                &contents->chunk_bytes) &&
+	       load_u32(string + layout->string.length - 4,
+	                &contents->chunk_hash);
+}
 
 static bool read_contents(const struct vm *vm, uint64_t prototype,
                           struct prototype_contents *contents)
 {
 	const struct vm_layout *layout = vm->layout;
-	uint64_t string;
 
-	if (!is_object(layout, prototype, TYPE_PROTOTYPE) ||
-	    !load_reference(layout,
-	                    prototype + layout->object.prototype.chunk_name,
-	                    &string) ||
-	    !load_u32(string + layout->string.length, &contents->chunk_bytes) ||
-	    !load_u32(string + layout->string.length - 4,
-	              &contents->chunk_hash))
-		return false;
-	contents->chunk = string + layout->string.bytes;
-	return load_u32(prototype + layout->object.prototype.first_line,
+	return is_object(layout, prototype, TYPE_PROTOTYPE) &&
+	       read_chunk_name(layout, prototype, contents) &&
+	       load_u32(prototype + layout->object.prototype.first_line,
 	                &contents->first_line) &&
 	       load_u32(prototype + layout->object.prototype.line_count,
 	                &contents->line_count) &&
 	       load_u32(prototype + layout->object.prototype.bytecode_count,
-	                &contents->bytecode_count);
+	                &contents->bytecode_count) &&
+	       load_u32(prototype + layout->object.prototype.size,
+	                &contents->size);
+}
+
+/* Then its first line is 0, as that of a main chunk is. */
+static bool is_stripped(const struct vm_layout *layout, uint64_t prototype)
+{
+	uint64_t line_info;
+
+	return load_reference(layout,
+	                      prototype + layout->object.prototype.line_info,
+	                      &line_info) &&
+	       !line_info;
 }
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -52,7 +78,8 @@ static uint64_t hash_contents(const struct prototype_contents *contents)
 
 	hash = mix(hash, contents->first_line);
 	hash = mix(hash, contents->line_count);
-	return mix(hash, contents->bytecode_count);
+	hash = mix(hash, contents->bytecode_count);
+	return mix(hash, contents->size);
 }
 
 /* Keeps the start of a long name, but of a path its mark and its end. */
@@ -73,16 +100,24 @@ static bool copy_chunk_name(const struct prototype_contents *contents,
 
 /* The prototype gets its id. */
 static enum symbol_result describe(struct lua_symbols *symbols,
+                                   const struct vm *vm,
                                    struct known_prototype *known,
-                                   const struct prototype_contents *contents)
+                                   const struct prototype_contents *contents,
+                                   const struct guest_frame *frame)
 {
-	uint32_t chunk_bytes = contents->chunk_bytes;
+	uint32_t chunk_bytes = contents->chunk_bytes, name_bytes = 0;
+	bool stripped = !contents->first_line &&
+	                is_stripped(vm->layout, known->prototype);
+	char name[CALL_NAME_BYTES_MAX];
 	struct lua_symbol *record;
 	size_t bytes;
 
 	if (chunk_bytes > CHUNK_NAME_BYTES_MAX)
 		chunk_bytes = CHUNK_NAME_BYTES_MAX;
-	bytes = (sizeof(*record) + chunk_bytes + 7) & ~(size_t)7;
+	/* A main chunk is one, however it was called. */
+	if (frame && (contents->first_line || stripped))
+		name_bytes = call_name_read(frame, name);
+	bytes = (sizeof(*record) + chunk_bytes + name_bytes + 7) & ~(size_t)7;
 	record = ring_reserve(symbols->ring, bytes);
 	if (!record)
 		return SYMBOL_RING_FULL;
@@ -93,8 +128,11 @@ static enum symbol_result describe(struct lua_symbols *symbols,
 	record->first_line = known->first_line;
 	record->line_count = known->line_count;
 	record->chunk_bytes = chunk_bytes;
+	record->call_name_bytes = name_bytes;
+	record->stripped = stripped;
 	if (!copy_chunk_name(contents, record->chunk, chunk_bytes))
 		return SYMBOL_UNREADABLE;
+	memcpy(record->chunk + chunk_bytes, name, name_bytes);
 	known->id = atomic_fetch_add(symbols->last_id, 1) + 1;
 	record->id = known->id;
 	ring_commit(symbols->ring, &record->record);
@@ -115,6 +153,7 @@ static struct known_prototype *find_entry(struct lua_symbols *symbols,
 
 enum symbol_result lua_symbols_find(struct lua_symbols *symbols,
                                     const struct vm *vm, uint64_t prototype,
+                                    const struct guest_frame *frame,
                                     const struct known_prototype **found)
 {
 	struct known_prototype *entry = find_entry(symbols, prototype);
@@ -137,7 +176,7 @@ enum symbol_result lua_symbols_find(struct lua_symbols *symbols,
 		fresh.arena_address = address_arena_reserve(
 			symbols->arena,
 			LUA_SYMBOL_RANGE_BYTES(contents.line_count));
-	result = describe(symbols, &fresh, &contents);
+	result = describe(symbols, vm, &fresh, &contents, frame);
 	if (result != SYMBOL_KNOWN)
 		return result;
 	if (!entry->prototype)
@@ -182,7 +221,8 @@ enum symbol_result lua_symbols_find_trace(struct lua_symbols *symbols,
 	*lua_symbol = 0;
 	if (!trace || !trace_read_start(vm, trace, &start))
 		return SYMBOL_UNREADABLE;
-	result = lua_symbols_find(symbols, vm, start.prototype, &prototype);
+	result = lua_symbols_find(symbols, vm, start.prototype, NULL,
+	                          &prototype);
 	if (result != SYMBOL_KNOWN)
 		return result;
 	*lua_symbol = prototype->id;

@@ -14,6 +14,7 @@
 
 #include "error.h"
 #include "ring_sig.h"
+#include "vm/guest_sig.h"
 #include "vm/trace_sig.h"
 #include "vm/vm.h"
 #include "../perfmap/arena_sig.h"
@@ -66,9 +67,11 @@ struct lua_symbols *lua_symbols_open(struct ring *ring,
                                      struct error *error);
 void lua_symbols_close(struct lua_symbols *symbols);
 
-/* The symbol of the prototype at an address, described first if need be. */
+/* The symbol of the prototype at an address, described first if need be; then
+ * with the name by which it was called, if frame is not NULL. */
 enum symbol_result lua_symbols_find(struct lua_symbols *symbols,
                                     const struct vm *vm, uint64_t prototype,
+                                    const struct guest_frame *frame,
                                     const struct known_prototype **found);
 
 /* Describes a trace unless it is known. *lua_symbol gets the id of the

@@ -73,7 +73,9 @@ struct lua_symbol {
 	uint32_t first_line;    /* 0 for a main chunk; may be 2^32-1 */
 	uint32_t line_count;    /* lines after the first one */
 	uint32_t chunk_bytes;   /* length of the chunk name */
-	char chunk[];           /* not terminated */
+	uint32_t call_name_bytes; /* 0: not known by which name it was called */
+	uint32_t stripped;        /* 1: no debug information, first_line is 0 */
+	char chunk[]; /* not terminated; the call name follows, likewise */
 };
 
 /* RING_TRACE_SYMBOL: a trace seen for the first time, or a number in new use.

@@ -125,7 +125,7 @@ static void show_lua(struct sampler *sampler, const struct guest_frame *guest)
 	if (!sampler->symbols)
 		return;
 	switch (lua_symbols_find(sampler->symbols, guest->vm, guest->prototype,
-	                         &known)) {
+	                         guest, &known)) {
 	case SYMBOL_KNOWN:
 		break;
 	case SYMBOL_TABLE_FULL:

@@ -222,9 +222,17 @@ static void write_lua(struct symbol_writer *symbols,
 size_t symbol_writer_lua(struct symbol_writer *symbols,
                          const struct lua_symbol *symbol, char *function)
 {
+	const struct function_facts found = {
+		.chunk = symbol->chunk,
+		.chunk_bytes = symbol->chunk_bytes,
+		.first_line = symbol->first_line,
+		.last_line = symbol->first_line + symbol->line_count,
+		.call_name = symbol->chunk + symbol->chunk_bytes,
+		.call_name_bytes = symbol->call_name_bytes,
+		.stripped = symbol->stripped != 0,
+	};
 	size_t function_bytes = function_names_find(
-		symbols->function_names, symbol->chunk, symbol->chunk_bytes,
-		symbol->first_line, function, FUNCTION_NAME_BYTES);
+		symbols->function_names, &found, function, FUNCTION_NAME_BYTES);
 	struct remembered_symbol *remembered = remember(symbols, symbol);
 
 	if (!remembered)

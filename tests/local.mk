@@ -206,6 +206,12 @@ dist_check_SCRIPTS += tests/end-to-end/labels.sh
 EXTRA_DIST += tests/end-to-end/labels.lua
 TESTS += tests/end-to-end/labels.sh
 
+# By their definitions, or by their calls.
+dist_check_SCRIPTS += tests/end-to-end/function-names.sh
+EXTRA_DIST += tests/end-to-end/function-names/run.lua \
+	tests/end-to-end/function-names/work.lua
+TESTS += tests/end-to-end/function-names.sh
+
 # Several VMs and threads in one process.
 check_PROGRAMS += tests/end-to-end/threads_host
 tests_end_to_end_threads_host_LDADD = lib/libluajit-sysprof.la $(LUAJIT_LIBS)

@@ -28,18 +28,39 @@ typedef struct GCproto {
 	PAD(pad, 9);
 	uint8_t gct, numparams, framesize;
 	uint32_t sizebc;
-	PAD(pad2, 48);
+	PAD(pad2, 16);
+	uint64_t k, uv;
+	uint32_t sizekgc, sizekn, sizept;
+	PAD(pad3, 4);
 	uint64_t chunkname;
 	uint32_t firstline, numline;
-	uint64_t lineinfo, declname, varinfo;
+	uint64_t lineinfo, uvinfo, varinfo;
 } GCproto;
 
 typedef struct GCfuncC {
 	PAD(pad, 10);
 	uint8_t ffid;
-	PAD(pad2, 21);
+	PAD(pad2, 5);
+	uint64_t env;
+	PAD(pad3, 8);
 	uint64_t pc, f;
 } GCfuncC;
+
+typedef struct GCfuncL {
+	PAD(pad, 40);
+	uint64_t uvptr[1];
+} GCfuncL;
+
+typedef struct GCupval {
+	PAD(pad, 32);
+	uint64_t v;
+} GCupval;
+
+typedef struct GCtab {
+	PAD(pad, 32);
+	uint64_t metatable, node;
+	uint32_t asize, hmask;
+} GCtab;
 
 typedef struct GCstr {
 	PAD(pad, 20);
@@ -135,6 +156,9 @@ __asm__(".text\n"
 extern GG_State fixture_state;
 extern GCproto fixture_prototype;
 extern GCfuncC fixture_function;
+extern GCfuncL fixture_lua_function;
+extern GCupval fixture_upvalue;
+extern GCtab fixture_table;
 extern GCstr fixture_string;
 extern GCtrace fixture_trace;
 extern SnapShot fixture_snapshot;
@@ -143,6 +167,9 @@ extern int fixture_vm_state;
 GG_State fixture_state;
 GCproto fixture_prototype;
 GCfuncC fixture_function;
+GCfuncL fixture_lua_function;
+GCupval fixture_upvalue;
+GCtab fixture_table;
 GCstr fixture_string;
 #ifndef WITHOUT_TRACE
 GCtrace fixture_trace;

@@ -36,7 +36,8 @@
 /* The structures that a row describes. */
 static const char *const struct_names[] = {
 	"lua_State", "global_State", "jit_State", "GG_State", "GCproto",
-	"GCfuncC",   "GCstr",        "GCtrace",   "SnapShot", "GCRef",
+	"GCfuncC",   "GCfuncL",      "GCstr",     "GCupval",  "GCtab",
+	"GCtrace",   "SnapShot",     "GCRef",
 };
 #define STRUCT_COUNT (sizeof(struct_names) / sizeof(struct_names[0]))
 
@@ -373,14 +374,24 @@ static void read_row(struct probe *probe, struct vm_layout *row)
 		{&row->object.thread.cframe, "lua_State", "cframe"},
 		{&row->object.thread.stack_size, "lua_State", "stacksize"},
 		{&row->object.function.id, "GCfuncC", "ffid"},
+		{&row->object.function.environment, "GCfuncC", "env"},
 		{&row->object.function.bytecode, "GCfuncC", "pc"},
+		{&row->object.function.upvalues, "GCfuncL", "uvptr"},
 		{&row->object.function.c_function, "GCfuncC", "f"},
 		{&row->object.prototype.bytecode_count, "GCproto", "sizebc"},
+		{&row->object.prototype.constants, "GCproto", "k"},
+		{&row->object.prototype.size, "GCproto", "sizept"},
 		{&row->object.prototype.chunk_name, "GCproto", "chunkname"},
 		{&row->object.prototype.first_line, "GCproto", "firstline"},
 		{&row->object.prototype.line_count, "GCproto", "numline"},
 		{&row->object.prototype.line_info, "GCproto", "lineinfo"},
+		{&row->object.prototype.upvalue_names, "GCproto", "uvinfo"},
+		{&row->object.prototype.variables, "GCproto", "varinfo"},
 		{&row->object.prototype.bytes, "GCproto", ""},
+		{&row->object.upvalue.value, "GCupval", "v"},
+		{&row->object.table.metatable, "GCtab", "metatable"},
+		{&row->object.table.nodes, "GCtab", "node"},
+		{&row->object.table.node_mask, "GCtab", "hmask"},
 		{&row->string.length, "GCstr", "len"},
 		{&row->string.bytes, "GCstr", ""},
 		{&row->global.alloc_function, "global_State", "allocf"},
@@ -484,21 +495,31 @@ static void print_object(const struct object_layout *object)
 	       "\t\t\t.thread = { .status = %u, .global = %u, .base = %u,\n"
 	       "\t\t\t\t.top = %u, .stack_limit = %u, .stack = %u,\n"
 	       "\t\t\t\t.cframe = %u, .stack_size = %u },\n"
-	       "\t\t\t.function = { .id = %u, .bytecode = %u,\n"
+	       "\t\t\t.function = { .id = %u, .environment = %u,\n"
+	       "\t\t\t\t.bytecode = %u, .upvalues = %u,\n"
 	       "\t\t\t\t.c_function = %u },\n",
 	       object->type, object->thread.status, object->thread.global,
 	       object->thread.base, object->thread.top,
 	       object->thread.stack_limit, object->thread.stack,
 	       object->thread.cframe, object->thread.stack_size,
-	       object->function.id, object->function.bytecode,
+	       object->function.id, object->function.environment,
+	       object->function.bytecode, object->function.upvalues,
 	       object->function.c_function);
 	printf("\t\t\t.prototype = { .bytecode_count = %u,\n"
-	       "\t\t\t\t.chunk_name = %u, .first_line = %u,\n"
-	       "\t\t\t\t.line_count = %u, .line_info = %u,\n"
-	       "\t\t\t\t.bytes = %u } },\n",
-	       object->prototype.bytecode_count, object->prototype.chunk_name,
+	       "\t\t\t\t.constants = %u, .size = %u, .chunk_name = %u,\n"
+	       "\t\t\t\t.first_line = %u, .line_count = %u,\n"
+	       "\t\t\t\t.line_info = %u, .upvalue_names = %u,\n"
+	       "\t\t\t\t.variables = %u, .bytes = %u },\n",
+	       object->prototype.bytecode_count, object->prototype.constants,
+	       object->prototype.size, object->prototype.chunk_name,
 	       object->prototype.first_line, object->prototype.line_count,
-	       object->prototype.line_info, object->prototype.bytes);
+	       object->prototype.line_info, object->prototype.upvalue_names,
+	       object->prototype.variables, object->prototype.bytes);
+	printf("\t\t\t.upvalue = { .value = %u },\n"
+	       "\t\t\t.table = { .metatable = %u, .nodes = %u,\n"
+	       "\t\t\t\t.node_mask = %u } },\n",
+	       object->upvalue.value, object->table.metatable,
+	       object->table.nodes, object->table.node_mask);
 }
 
 static void print_global(const struct global_layout *global)

@@ -377,7 +377,8 @@ static void visit_prototype(const struct guest_walk *walk, uint64_t prototype,
 	struct guest_frame frame = {.vm = walk->vm,
 	                            .kind = GUEST_LUA_FUNCTION,
 	                            .prototype = prototype,
-	                            .compiled = compiled};
+	                            .compiled = compiled,
+	                            .call = walk->call};
 	uint32_t position;
 
 	if (pc && prototype_position(layout, prototype, pc, &position)) {
@@ -513,6 +514,28 @@ static bool read_inlined(struct guest_walk *walk,
 	return true;
 }
 
+/* How the inlined function of this number was called: by the next one, or by
+ * that of the frame at jit_base. */
+static struct guest_call inlined_call(const struct guest_walk *walk,
+                                      const struct trace_frames *inlined,
+                                      uint32_t i)
+{
+	struct guest_call call = {.pc = inlined->base_pc,
+	                          .function = inlined->base_function};
+	struct lua_frame contents;
+
+	if (link_type(inlined->frames[i].link) != LINK_LUA)
+		return (struct guest_call){0};
+	if (i + 1 < inlined->count) {
+		call.pc = inlined->frames[i + 1].pc;
+		call.function = inlined->frames[i + 1].function;
+	} else if (!call.function &&
+	           lua_frame_read(walk->vm->layout, walk->frame, &contents)) {
+		call.function = contents.function;
+	}
+	return call;
+}
+
 /* Shows the inlined frames, then stands on the frame at jit_base. */
 static enum guest_result start_in_trace(struct guest_walk *walk,
                                         const struct vm_frame *vm_frame,
@@ -535,8 +558,10 @@ static enum guest_result start_in_trace(struct guest_walk *walk,
 	if (find_snapshot(walk, vm_frame, &trace, &snapshot) &&
 	    !read_inlined(walk, vm_frame, trace, snapshot, &inlined))
 		return GUEST_BAD_FRAME;
-	for (i = 0; i < inlined.count; i++)
+	for (i = 0; i < inlined.count; i++) {
+		walk->call = inlined_call(walk, &inlined, i);
 		visit_inlined(walk, trace, &inlined.frames[i], visit, context);
+	}
 	walk->pc = inlined.base_pc;
 	walk->base_function = inlined.base_function;
 	if (!walk->pc && trace && trace_read_start(walk->vm, trace, &start))
@@ -770,6 +795,9 @@ static enum guest_result walk_frames(struct guest_walk *walk,
 			if (walk->base_function)
 				contents.function = walk->base_function;
 			walk->base_function = 0;
+			walk->call = (struct guest_call){.frame = walk->frame};
+			if (link_type(contents.link) == LINK_LUA)
+				walk->call.pc = contents.link;
 			if (!visit_function(walk, contents.function, walk->pc,
 			                    walk->compiled, visit, context))
 				return GUEST_BAD_FRAME;

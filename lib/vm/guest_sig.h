@@ -25,6 +25,14 @@ enum guest_kind {
 	GUEST_UNKNOWN_FUNCTION, /* a frame is there, its function not known */
 };
 
+/* How a Lua function was called, for call_name_read(). */
+struct guest_call {
+	uint64_t pc;       /* behind the call instruction of a Lua function; 0:
+	                    * called otherwise, or not known */
+	uint64_t frame;    /* of the called function; 0: inlined in a trace */
+	uint64_t function; /* inlined: the one that called, 0 not known */
+};
+
 struct guest_frame {
 	const struct vm *vm; /* whose it is */
 	enum guest_kind kind;
@@ -35,6 +43,7 @@ struct guest_frame {
 	uint32_t line;       /* GUEST_LUA_FUNCTION: current, 0 unknown */
 	uint8_t fast_number; /* GUEST_FAST_FUNCTION */
 	bool compiled;       /* runs as part of a trace */
+	struct guest_call call;
 };
 
 typedef void (*guest_visitor)(void *context, const struct guest_frame *frame);
@@ -80,6 +89,7 @@ struct guest_walk {
 	bool compiled;  /* the next one is where a trace runs */
 	/* The function of the next one, where the stack has an older; or 0. */
 	uint64_t base_function;
+	struct guest_call call; /* of the next one */
 	struct guest_place waiting[WAITING_MAX];
 	size_t waiting_count;
 	/* For the caller, after the first segment: */

@@ -18,10 +18,14 @@
 		.thread = { .status = 11, .global = 16, .base = 32, .top = 40, \
 			.stack_limit = 48, .stack = 56, .cframe = 80, \
 			.stack_size = 88 }, \
-		.function = { .id = 10, .bytecode = 32, .c_function = 40 }, \
-		.prototype = { .bytecode_count = 12, .chunk_name = 64, \
-			.first_line = 72, .line_count = 76, .line_info = 80, \
-			.bytes = 104 }, \
+		.function = { .id = 10, .environment = 16, .bytecode = 32, \
+			.upvalues = 40, .c_function = 40 }, \
+		.prototype = { .bytecode_count = 12, .constants = 32, \
+			.size = 56, .chunk_name = 64, .first_line = 72, \
+			.line_count = 76, .line_info = 80, \
+			.upvalue_names = 88, .variables = 96, .bytes = 104 }, \
+		.upvalue = { .value = 32 }, \
+		.table = { .metatable = 32, .nodes = 40, .node_mask = 52 }, \
 	}
 #define OBJECT_32 \
 	{ \
@@ -29,10 +33,14 @@
 		.thread = { .status = 7, .global = 8, .base = 16, .top = 24, \
 			.stack_limit = 32, .stack = 36, .cframe = 48, \
 			.stack_size = 56 }, \
-		.function = { .id = 6, .bytecode = 16, .c_function = 24 }, \
-		.prototype = { .bytecode_count = 8, .chunk_name = 40, \
-			.first_line = 44, .line_count = 48, .line_info = 52, \
-			.bytes = 64 }, \
+		.function = { .id = 6, .environment = 8, .bytecode = 16, \
+			.upvalues = 20, .c_function = 24 }, \
+		.prototype = { .bytecode_count = 8, .constants = 16, \
+			.size = 32, .chunk_name = 40, .first_line = 44, \
+			.line_count = 48, .line_info = 52, \
+			.upvalue_names = 56, .variables = 60, .bytes = 64 }, \
+		.upvalue = { .value = 16 }, \
+		.table = { .metatable = 16, .nodes = 20, .node_mask = 28 }, \
 	}
 
 #define CFRAME_64 \

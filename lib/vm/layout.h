@@ -18,12 +18,19 @@ struct object_layout {
 		uint16_t cframe, stack_size;
 	} thread; /* lua_State */
 	struct {
-		uint16_t id, bytecode, c_function;
-	} function; /* GCfunc */
+		uint16_t id, environment, bytecode, upvalues, c_function;
+	} function; /* GCfunc; upvalues: of Lua functions */
 	struct {
-		uint16_t bytecode_count, chunk_name, first_line, line_count;
-		uint16_t line_info, bytes;
+		uint16_t bytecode_count, constants, size;
+		uint16_t chunk_name, first_line, line_count;
+		uint16_t line_info, upvalue_names, variables, bytes;
 	} prototype; /* GCproto; its bytecode follows */
+	struct {
+		uint16_t value;
+	} upvalue; /* GCupval */
+	struct {
+		uint16_t metatable, nodes, node_mask;
+	} table; /* GCtab */
 };
 
 /* The VM's frame on the C stack, from its stack pointer. At its end are the
@@ -87,11 +94,19 @@ extern const size_t vm_layout_count;
 
 #define JIT_CODE_AREA_BYTES_OFFSET 24
 
-/* Object type bytes. */
+/* Object type bytes; a value's type is the complement. */
+#define TYPE_NIL       0
+#define TYPE_STRING    4
 #define TYPE_THREAD    6
 #define TYPE_PROTOTYPE 7
 #define TYPE_FUNCTION  8
 #define TYPE_TRACE     9
+#define TYPE_TABLE     11
+
+/* A node of a table's hash part: value and key, and a reference to the next
+ * one, in every build. */
+#define NODE_KEY   8
+#define NODE_BYTES 24
 
 /* Function ids: a Lua function, a C function, else a fast function. */
 #define FUNCTION_LUA 0
@@ -99,7 +114,12 @@ extern const size_t vm_layout_count;
 
 /* Bytecodes, the same in every build. */
 #define BYTECODE_BYTES 4
+#define BYTECODE_MOV   18
+#define BYTECODE_UGET  45
+#define BYTECODE_GGET  54
+#define BYTECODE_TGETS 57
 #define BYTECODE_CALLM 65
+#define BYTECODE_CALL  66
 #define BYTECODE_ITERN 70
 #define BYTECODE_RETM  73
 #define BYTECODE_RET1  76

@@ -25,17 +25,12 @@
 
 /* Bytecodes that allocate, the same in every build. */
 #define BYTECODE_CAT   38
-#define BYTECODE_UGET  45
 #define BYTECODE_FNEW  51
 #define BYTECODE_TNEW  52
 #define BYTECODE_TDUP  53
 #define BYTECODE_GSET  55
 #define BYTECODE_TSETV 60
 #define BYTECODE_TSETR 64
-
-/* GCupval: where the pointer to its value is. */
-#define UPVALUE_VALUE_GC64 32
-#define UPVALUE_VALUE_GC32 16
 
 /* IR of traces. */
 #define IR_BIAS         0x8000 /* references below are constants */
@@ -465,14 +460,11 @@ static uint64_t upvalue_prototype(const struct vm *vm, uint64_t closure,
 	struct lua_function function;
 	uint64_t upvalue, value, word;
 
-	/* Upvalues are where C functions have their entry. */
 	if (!load_reference(layout,
-	                    closure + layout->object.function.c_function +
+	                    closure + layout->object.function.upvalues +
 	                            reference_bytes * number,
 	                    &upvalue) ||
-	    !load_reference(layout,
-	                    upvalue + (layout->gc64 ? UPVALUE_VALUE_GC64
-	                                            : UPVALUE_VALUE_GC32),
+	    !load_reference(layout, upvalue + layout->object.upvalue.value,
 	                    &value) ||
 	    !load_u64(value, &word))
 		return 0;

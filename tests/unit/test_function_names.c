@@ -15,7 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MANY_FILES 600
+#define MANY_FILES  600
+#define OTHER_FILES 3
 
 static char directory[64];
 static struct function_names *names;
@@ -61,7 +62,18 @@ static void make_files(void)
 		abort();
 	write_file("old.lua", "local x\n"
 	                      "local function fib(n) end\n"
-	                      "function a.b:c() end\n");
+	                      "function a.b:c() end\n"
+	                      "call(function() end)\n"
+	                      "call(function() end, function() end)\n");
+	for (int i = 0; i < OTHER_FILES; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "other%d.lua", i);
+		write_file(name, "local x\n"
+		                 "local function other() end\n"
+		                 "function second()\n"
+		                 "end\n");
+	}
 	write_file("changed.lua", "function before() end\n");
 	write_file("touched.lua", "function before() end\n");
 	write_file("empty.lua", "");
@@ -95,13 +107,43 @@ static void teardown(void)
 	function_names_close(names);
 }
 
+static size_t find(const char *chunk, size_t chunk_bytes, uint32_t line,
+                   uint32_t last_line, const char *call_name, char *name,
+                   size_t capacity)
+{
+	const struct function_facts function = {
+		.chunk = chunk,
+		.chunk_bytes = chunk_bytes,
+		.first_line = line,
+		.last_line = last_line,
+		.call_name = call_name,
+		.call_name_bytes = strlen(call_name),
+	};
+
+	return function_names_find(names, &function, name, capacity);
+}
+
+/* Of a function in one line, which nobody has called. */
 static void assert_chunk(const char *chunk, size_t chunk_bytes, uint32_t line,
                          const char *expected)
 {
 	char name[256] = "dirt";
-	size_t length = function_names_find(names, chunk, chunk_bytes, line,
-	                                    name, sizeof(name));
+	size_t length =
+		find(chunk, chunk_bytes, line, line, "", name, sizeof(name));
 
+	ck_assert_str_eq(name, expected);
+	ck_assert_uint_eq(length, strlen(expected));
+}
+
+static void assert_called(const char *file, uint32_t line, uint32_t last_line,
+                          const char *call_name, const char *expected)
+{
+	char chunk[PATH_MAX + 1] = "@", name[256] = "dirt";
+	size_t length;
+
+	file_path(chunk + 1, file);
+	length = find(chunk, strlen(chunk), line, last_line, call_name, name,
+	              sizeof(name));
 	ck_assert_str_eq(name, expected);
 	ck_assert_uint_eq(length, strlen(expected));
 }
@@ -119,11 +161,90 @@ START_TEST(old_file_is_believed)
 	for (int i = 0; i < 3; i++) {
 		assert_file("old.lua", 2, "fib");
 		assert_file("old.lua", 3, "a.b:c");
-		assert_file("old.lua", 1, "");
 		assert_file("old.lua", 0, "");
-		assert_file("old.lua", 4, "");
-		assert_file("old.lua", UINT32_MAX, "");
 	}
+}
+END_TEST
+
+/* A program runs bytecode, of a text that has been edited since. */
+START_TEST(another_text_is_not_believed_again)
+{
+	assert_called("other0.lua", 2, 2, "", "other");
+	assert_called("other0.lua", 3, 4, "", "second");
+	/* No function begins here. */
+	assert_called("other0.lua", 1, 1, "called", "called");
+	assert_called("other0.lua", 2, 2, "", "");
+	assert_called("other0.lua", 2, 2, "called", "called");
+	/* None that begins here ends there. */
+	assert_called("other1.lua", 3, 3, "", "");
+	assert_called("other1.lua", 2, 2, "", "");
+	assert_called("other2.lua", UINT32_MAX, 0, "", "");
+	assert_called("other2.lua", 2, 2, "", "");
+}
+END_TEST
+
+/* In this one all functions have new names. */
+START_TEST(most_functions_are_called_by_their_names)
+{
+	assert_called("other0.lua", 2, 2, "another", "another");
+	assert_called("other0.lua", 3, 4, "", "");
+	assert_called("other0.lua", 3, 4, "second", "second");
+	assert_called("other0.lua", 3, 4, "second", "second");
+	assert_called("other0.lua", 2, 2, "", "other");
+	/* An alias, in a file that has proved right. */
+	assert_called("old.lua", 2, 2, "fib", "fib");
+	assert_called("old.lua", 3, 3, "c", "a.b:c");
+	assert_called("old.lua", 2, 2, "alias", "fib");
+	assert_called("old.lua", 2, 2, "b", "fib");
+	assert_called("old.lua", 3, 3, "d", "d");
+	assert_called("old.lua", 3, 3, "", "");
+}
+END_TEST
+
+/* Only where the text says nothing. */
+START_TEST(names_of_calls_are_used)
+{
+	char name[256];
+
+	assert_called("old.lua", 4, 4, "callback", "");
+	assert_called("old.lua", 5, 5, "one_of_two", "one_of_two");
+	assert_called("missing.lua", 2, 2, "called", "called");
+	ck_assert_uint_eq(find("=label", 6, 2, 2, "called", name, sizeof(name)),
+	                  6);
+	ck_assert_str_eq(name, "called");
+	find("=", 1, 2, 2, "called", name, sizeof(name));
+	ck_assert_str_eq(name, "called");
+	find("=label", 6, 0, 9, "called", name, sizeof(name));
+	ck_assert_str_eq(name, "");
+	find("function f() end", 16, 1, 1, "called", name, sizeof(name));
+	ck_assert_str_eq(name, "f");
+	find("f(function() end)", 17, 1, 1, "called", name, sizeof(name));
+	ck_assert_str_eq(name, "");
+	find("function f(", 11, 1, 1, "called", name, sizeof(name));
+	ck_assert_str_eq(name, "called");
+	find("=label", 6, 2, 2, "called", name, 6);
+	ck_assert_str_eq(name, "");
+}
+END_TEST
+
+START_TEST(without_debug_information_it_may_be_any)
+{
+	struct function_facts function = {
+		.chunk = "@old.lua",
+		.chunk_bytes = 8,
+		.call_name = "called",
+		.call_name_bytes = 6,
+		.stripped = true,
+	};
+	char name[256];
+
+	ck_assert_uint_eq(
+		function_names_find(names, &function, name, sizeof(name)), 6);
+	ck_assert_str_eq(name, "called");
+	function.call_name_bytes = 0;
+	ck_assert_uint_eq(
+		function_names_find(names, &function, name, sizeof(name)), 8);
+	ck_assert_str_eq(name, "function");
 }
 END_TEST
 
@@ -265,18 +386,12 @@ START_TEST(name_that_does_not_fit_is_none)
 	char chunk[PATH_MAX + 1] = "@", name[8];
 
 	file_path(chunk + 1, "old.lua");
-	ck_assert_uint_eq(
-		function_names_find(names, chunk, strlen(chunk), 3, name, 6),
-		5);
+	ck_assert_uint_eq(find(chunk, strlen(chunk), 3, 3, "", name, 6), 5);
 	ck_assert_str_eq(name, "a.b:c");
-	ck_assert_uint_eq(
-		function_names_find(names, chunk, strlen(chunk), 3, name, 5),
-		0);
+	ck_assert_uint_eq(find(chunk, strlen(chunk), 3, 3, "", name, 5), 0);
 	ck_assert_str_eq(name, "");
 	name[0] = 'x';
-	ck_assert_uint_eq(
-		function_names_find(names, chunk, strlen(chunk), 3, name, 0),
-		0);
+	ck_assert_uint_eq(find(chunk, strlen(chunk), 3, 3, "", name, 0), 0);
 	ck_assert_int_eq(name[0], 'x');
 }
 END_TEST
@@ -290,6 +405,10 @@ int main(void)
 
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, old_file_is_believed);
+	tcase_add_test(tests, another_text_is_not_believed_again);
+	tcase_add_test(tests, most_functions_are_called_by_their_names);
+	tcase_add_test(tests, names_of_calls_are_used);
+	tcase_add_test(tests, without_debug_information_it_may_be_any);
 	tcase_add_test(tests, relative_path_is_tried);
 	tcase_add_test(tests, other_chunks_have_no_file);
 	tcase_add_test(tests, chunk_called_by_its_text_is_read);

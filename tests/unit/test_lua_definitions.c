@@ -14,7 +14,25 @@ struct expected {
 	const char *name;
 };
 
-/* Checks every definition of the text; expected ends with line 0. */
+static const struct lua_definition *
+find_line(const struct lua_definitions *definitions, uint32_t line)
+{
+	for (size_t i = 0; i < definitions->count; i++)
+		if (definitions->items[i].line == line)
+			return &definitions->items[i];
+	return NULL;
+}
+
+static size_t count_named(const struct lua_definitions *definitions)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < definitions->count; i++)
+		count += definitions->items[i].kind == LUA_DEFINITION_NAMED;
+	return count;
+}
+
+/* Checks every name of the text; expected ends with line 0. */
 static void assert_definitions(const char *text, size_t bytes,
                                const struct expected *expected)
 {
@@ -23,18 +41,39 @@ static void assert_definitions(const char *text, size_t bytes,
 
 	ck_assert_int_eq(lua_definitions_read(&definitions, text, bytes), 0);
 	for (; expected->line != 0; expected++, count++) {
-		const char *name =
-			lua_definitions_find(&definitions, expected->line);
+		const struct lua_definition *item =
+			find_line(&definitions, expected->line);
+		const char *name = NULL;
 
+		if (item)
+			lua_definitions_find(&definitions, item->line,
+			                     item->last_line, &name);
 		ck_assert_msg(name && !strcmp(name, expected->name),
 		              "%s\nline %u: %s instead of %s", text,
 		              expected->line, name ? name : "(none)",
 		              expected->name);
 	}
-	ck_assert_msg(definitions.count == count,
+	ck_assert_msg(count_named(&definitions) == count,
 	              "%s\n%zu names instead of %zu, such as %s", text,
-	              definitions.count, count,
-	              definitions.count ? definitions.names : "");
+	              count_named(&definitions), count,
+	              definitions.names_bytes ? definitions.names : "");
+	lua_definitions_free(&definitions);
+}
+
+/* What the text says of a function in these lines. */
+static void assert_kind(const char *text, uint32_t line, uint32_t last_line,
+                        enum lua_definition_kind expected)
+{
+	struct lua_definitions definitions;
+	enum lua_definition_kind kind;
+	const char *name;
+
+	ck_assert_int_eq(lua_definitions_read(&definitions, text, strlen(text)),
+	                 0);
+	kind = lua_definitions_find(&definitions, line, last_line, &name);
+	ck_assert_msg(kind == expected, "%s\nline %u to %u: %d instead of %d",
+	              text, line, last_line, kind, expected);
+	ck_assert_int_eq(name != NULL, kind == LUA_DEFINITION_NAMED);
 	lua_definitions_free(&definitions);
 }
 
@@ -216,6 +255,69 @@ START_TEST(lines_are_counted_as_the_vm_does)
 }
 END_TEST
 
+START_TEST(a_function_ends_where_the_text_says)
+{
+	static const char text[] = "function f()\n"
+				   "  if x then return function()\n"
+				   "    while y do end\n"
+				   "  end end\n"
+				   "end local t = {g = function() end,\n"
+				   "  h = function(a,\n"
+				   "    b) repeat until [[\n"
+				   "    ]] end}\n";
+
+	assert_kind(text, 1, 5, LUA_DEFINITION_NAMED);
+	assert_kind(text, 2, 4, LUA_DEFINITION_UNNAMED);
+	assert_kind(text, 5, 5, LUA_DEFINITION_NAMED);
+	assert_kind(text, 6, 8, LUA_DEFINITION_NAMED);
+	for (uint32_t last = 0; last < 10; last++) {
+		if (last != 5)
+			assert_kind(text, 1, last, LUA_DEFINITION_MISSING);
+		if (last != 4)
+			assert_kind(text, 2, last, LUA_DEFINITION_MISSING);
+		assert_kind(text, 3, last, LUA_DEFINITION_MISSING);
+		assert_kind(text, 9, last, LUA_DEFINITION_MISSING);
+	}
+}
+END_TEST
+
+/* One that has no name is another matter than one that may have any. */
+START_TEST(what_is_not_known_is_not_unnamed)
+{
+	assert_kind("call(function() end)", 1, 1, LUA_DEFINITION_UNNAMED);
+	assert_kind("t = {function()\n end}", 1, 2, LUA_DEFINITION_UNNAMED);
+	assert_kind("function f() end function g() end", 1, 1,
+	            LUA_DEFINITION_UNKNOWN);
+	assert_kind("f(function() end, function()\n end)", 1, 2,
+	            LUA_DEFINITION_UNKNOWN);
+	assert_kind("f =\nfunction() end", 2, 2, LUA_DEFINITION_UNNAMED);
+	assert_kind("f = function\n() end", 1, 2, LUA_DEFINITION_UNKNOWN);
+	assert_kind("f = function\n() end", 2, 2, LUA_DEFINITION_UNKNOWN);
+	assert_kind("", 1, 1, LUA_DEFINITION_MISSING);
+	assert_kind("function f() end end", 1, 1, LUA_DEFINITION_MISSING);
+}
+END_TEST
+
+/* `x -> x` of LuaJIT since 2026. Elsewhere it is no Lua. */
+START_TEST(short_functions_share_a_line)
+{
+	assert_kind("f = x -> x + 1", 1, 1, LUA_DEFINITION_UNKNOWN);
+	assert_none("function f(a) return map(a, x -> x + 1) end");
+	assert_none("function f(a) return map(a, |x, y| -> x + y) end");
+	assert_none("function f(a) return map(a, || -> do return 1 end) end");
+	assert_none("function f(a) return |x,\ny| -> x end");
+	assert_kind("function f(a) return |x,\ny| -> x end", 1, 2,
+	            LUA_DEFINITION_UNKNOWN);
+	ASSERT_DEFINITIONS("function f(a)\n"
+	                   "  return map(a, |x,\n y| -> x + y)\n"
+	                   "end\n"
+	                   "function g() end",
+	                   {1, "f"}, {5, "g"});
+	assert_name("x = a - b function f() end", "f");
+	assert_name("x = a - -b > c function f() end", "f");
+}
+END_TEST
+
 /* What does not scan is not the text of a running function. */
 START_TEST(text_that_is_not_lua_has_none)
 {
@@ -296,13 +398,17 @@ START_TEST(many_definitions_are_found)
 	ck_assert_int_eq(lua_definitions_read(&definitions, text, length), 0);
 	ck_assert_uint_eq(definitions.count, 50000);
 	for (uint32_t i = 0; i < 50000; i++) {
+		const char *name;
+
 		sprintf(text, "f%u", i);
-		ck_assert_str_eq(lua_definitions_find(&definitions, 2 * i + 1),
-		                 text);
-		ck_assert_ptr_null(
-			lua_definitions_find(&definitions, 2 * i + 2));
+		ck_assert_int_eq(lua_definitions_find(&definitions, 2 * i + 1,
+		                                      2 * i + 1, &name),
+		                 LUA_DEFINITION_NAMED);
+		ck_assert_str_eq(name, text);
+		ck_assert_int_eq(lua_definitions_find(&definitions, 2 * i + 2,
+		                                      2 * i + 2, &name),
+		                 LUA_DEFINITION_MISSING);
 	}
-	ck_assert_ptr_null(lua_definitions_find(&definitions, UINT32_MAX));
 	lua_definitions_free(&definitions);
 	free(text);
 }
@@ -355,6 +461,9 @@ int main(void)
 	tcase_add_test(tests, strings_and_comments_are_skipped);
 	tcase_add_test(tests, numbers_and_operators_do_not_mislead);
 	tcase_add_test(tests, lines_are_counted_as_the_vm_does);
+	tcase_add_test(tests, a_function_ends_where_the_text_says);
+	tcase_add_test(tests, what_is_not_known_is_not_unnamed);
+	tcase_add_test(tests, short_functions_share_a_line);
 	tcase_add_test(tests, text_that_is_not_lua_has_none);
 	tcase_add_test(tests, nesting_is_bounded);
 	tcase_add_test(tests, long_lines_and_names_are_bounded);

@@ -124,17 +124,23 @@ void function_names_close(struct function_names *names)
 	(void)names;
 }
 
-size_t function_names_find(struct function_names *names, const char *chunk,
-                           size_t chunk_bytes, uint32_t first_line, char *name,
+/* The name by which it was called, or one after its first line. */
+size_t function_names_find(struct function_names *names,
+                           const struct function_facts *function, char *name,
                            size_t capacity)
 {
 	(void)names;
-	(void)chunk;
-	(void)chunk_bytes;
 	name[0] = '\0';
-	if (first_line == 0)
+	ck_assert_uint_eq(function->last_line, function->first_line + 9);
+	if (function->call_name_bytes > 0)
+		return (size_t)snprintf(name, capacity, "%.*s%s",
+		                        (int)function->call_name_bytes,
+		                        function->call_name,
+		                        function->stripped ? " stripped" : "");
+	if (function->first_line == 0)
 		return 0;
-	return (size_t)snprintf(name, capacity, "function_%u", first_line);
+	return (size_t)snprintf(name, capacity, "function_%u",
+	                        function->first_line);
 }
 
 /* ---- the ring's contents -------------------------------------------------- */
@@ -157,10 +163,13 @@ static void commit(void *at, size_t bytes, uint32_t kind)
 	ring_commit(&fake.ring, record);
 }
 
-static void put_lua_symbol(uint32_t id, uint64_t prototype, const char *chunk,
-                           uint32_t first_line, uint64_t arena_address)
+static void put_called_symbol(uint32_t id, uint64_t prototype,
+                              const char *chunk, uint32_t first_line,
+                              uint64_t arena_address, const char *call_name,
+                              bool stripped)
 {
-	size_t bytes = sizeof(struct lua_symbol) + strlen(chunk);
+	size_t bytes =
+		sizeof(struct lua_symbol) + strlen(chunk) + strlen(call_name);
 	struct lua_symbol *symbol = reserve((bytes + 7) & ~UINT64_C(7));
 
 	symbol->id = id;
@@ -169,8 +178,18 @@ static void put_lua_symbol(uint32_t id, uint64_t prototype, const char *chunk,
 	symbol->first_line = first_line;
 	symbol->line_count = 9;
 	symbol->chunk_bytes = (uint32_t)strlen(chunk);
+	symbol->call_name_bytes = (uint32_t)strlen(call_name);
+	symbol->stripped = stripped;
 	memcpy(symbol->chunk, chunk, strlen(chunk));
+	memcpy(symbol->chunk + strlen(chunk), call_name, strlen(call_name));
 	commit(symbol, bytes, RING_LUA_SYMBOL);
+}
+
+static void put_lua_symbol(uint32_t id, uint64_t prototype, const char *chunk,
+                           uint32_t first_line, uint64_t arena_address)
+{
+	put_called_symbol(id, prototype, chunk, first_line, arena_address, "",
+	                  false);
 }
 
 static void put_trace_symbol(uint32_t number, uint32_t lua_symbol,
@@ -612,6 +631,29 @@ START_TEST(ring_contents_become_records_in_order)
 }
 END_TEST
 
+START_TEST(names_of_calls_are_handed_on)
+{
+	struct writer_options options = options_for(LUAM_SYSPROF_CALLGRAPH);
+	struct writer *writer;
+	char expected[1024];
+
+	options.path = path;
+	writer = open_or_fail(&options);
+	put_called_symbol(1, 0x100, "@a.lua", 3, 0, "called", false);
+	put_called_symbol(2, 0x200, "@a.lua", 0, 0, "of", true);
+	put_called_symbol(3, 0x300, "@a.lua", 4, 0, "", false);
+	close_or_fail(writer);
+	read_dump_file();
+	ck_assert(tell_dump(dump, dump_bytes, &told));
+	snprintf(expected, sizeof(expected), "%s%s", head_text,
+	         "proto 100 @a.lua 3\nlua 1 100 3 9 @a.lua called\n"
+	         "proto 200 @a.lua 0\nlua 2 200 0 9 @a.lua of stripped\n"
+	         "proto 300 @a.lua 4\nlua 3 300 4 9 @a.lua function_4\n"
+	         "totals 0 0\n");
+	ck_assert_str_eq(told.bytes, expected);
+}
+END_TEST
+
 START_TEST(leaf_mode_has_no_native_frames_in_the_known_records)
 {
 	struct writer_options options = options_for(LUAM_SYSPROF_LEAF);
@@ -980,6 +1022,7 @@ int main(void)
 	tcase_add_checked_fixture(tests, prepare, clean_up);
 	tcase_set_timeout(tests, 30);
 	tcase_add_test(tests, ring_contents_become_records_in_order);
+	tcase_add_test(tests, names_of_calls_are_handed_on);
 	tcase_add_test(tests,
 	               leaf_mode_has_no_native_frames_in_the_known_records);
 	tcase_add_test(tests, running_dump_is_readable_up_to_its_last_record);

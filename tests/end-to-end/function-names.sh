@@ -1,0 +1,135 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Names of Lua functions: off the source where it is there and the right one, else
+# by what they are called, and never a wrong one.
+set -eu
+
+: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
+if [ "${SANITIZERS:-no}" = yes ]; then
+	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
+	exit 77
+fi
+sources=$top_srcdir/tests/end-to-end/function-names
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+export LUA_CPATH="$top_builddir/lib/.libs/?.so;;"
+cp "$sources/work.lua" . # names have no long path then
+
+fail()
+{
+	echo "FAIL: $*"
+	cat names 2>/dev/null || true
+	exit 1
+}
+
+# profile JIT FILE [CODE]: the functions of work.lua into names, "NAME FILE:LINE".
+profile()
+{
+	"$LUAJIT" "$1" "$sources/run.lua" "$2" names.bin ${3+"$3"} >log 2>&1 ||
+		fail "run.lua $*: $(cat log)"
+	"$top_builddir/tools/luajit-parse-sysprof" names.bin >folded
+	[ "$(awk '{ sum += $NF } END { print sum + 0 }' folded)" -ge 200 ] || {
+		echo "SKIP: the clock of this machine gives too few samples"
+		exit 77
+	}
+	sed 's/ [0-9]*$//' folded | tr ';' '\n' | sort -u |
+		grep 'work\.' >names || fail "$*: no names"
+}
+
+# expect WORD: each function has one of the names behind the word in work.lua.
+expect()
+{
+	awk -v word="$1" '
+		function wrong(text)
+		{
+			print "FAIL: " text
+			failed = 1
+		}
+		FNR == NR {
+			for (i = 1; i <= NF; i++) {
+				if ($i == "defined" || $i == "called")
+					reading = $i
+				else if (reading == word)
+					allowed[FNR] = allowed[FNR] " " $i " "
+			}
+			reading = ""
+			next
+		}
+		{
+			sub(/.*:/, "", $2)
+			if (!($2 in allowed))
+				next
+			seen[$2] = 1
+			if (index(allowed[$2], " " $1 " ") == 0)
+				wrong("line " $2 " is called " $1)
+		}
+		END {
+			for (line in allowed)
+				if (!(line in seen))
+					wrong("line " line " was not seen")
+			exit failed
+		}' <(sed 's/.*-- defined/defined/; t; s/.*//' work.txt) names ||
+		fail "$2"
+}
+
+dump()
+{
+	"$LUAJIT" - "$@" <<-'LUA'
+		local file = assert(io.open(arg[1], "wb"))
+		file:write(string.dump(assert(loadfile("work.lua")), arg[2] == "strip"))
+		assert(file:close())
+	LUA
+}
+
+cp work.lua work.txt
+for jit in -joff -jon; do
+	profile $jit work.lua
+	expect defined "$jit, from the source"
+done
+
+dump work.out
+dump work.stripped strip
+
+# The source is not there: by their calls.
+mv work.lua away.lua
+for jit in -joff -jon; do
+	profile $jit work.out
+	expect called "$jit, from bytecode"
+done
+
+# Without debug information there are no lines, and no variables' names.
+for jit in -joff -jon; do
+	profile $jit work.stripped
+	for name in of_global of_field of_deep own inherited run; do
+		grep -q "^$name work.stripped:0" names ||
+			fail "$jit, stripped: no $name"
+	done
+	grep -vE '^(of_global|of_field|of_deep|own|inherited|run|tail|other_alias|function) ' \
+		names && fail "$jit, stripped: another name"
+done
+
+# Another source is there, with other functions in the same lines.
+sed -E 's/(of_deep|by_library|of_local) = function/wrong_\1 = function/
+	s/^(local )?function (M\.|Class:)?/&wrong_/' work.txt >work.lua
+[ "$(grep -c wrong_ work.lua)" -ge 15 ] || fail "work.lua is not another"
+profile -jon work.out
+grep wrong names && fail "a name of another source"
+expect called "another source"
+
+# The same, one line further down.
+sed -i '1i-- another line' work.lua
+profile -jon work.out
+grep wrong names && fail "a name of a longer source"
+expect called "a longer source"
+
+# The source has changed since the program has begun.
+cp work.txt work.lua
+profile -jon work.lua '
+	-- Longer than a tick of the clock by which a process knows its start.
+	local ends = os.time() + 2
+	repeat until os.time() >= ends
+	local file = assert(io.open("work.lua", "a"))
+	file:write("-- changed\n")
+	file:close()'
+expect called "a source that has changed"
