@@ -14,10 +14,16 @@
 /* Its address is the key of the table of guards in the registry. */
 static const char guards_key;
 
-/* Collected some time after its coroutine: takes the label away. */
+/*
+ * Collected some time after its coroutine: takes the label away. Until then
+ * another coroutine may get the address. So its environment is a weak table with
+ * the coroutine as its first item, which the collector empties before it gives
+ * the address back; the handler looks there.
+ */
 struct guard {
 	uint64_t coroutine;
-	uint64_t serial; /* of the label that it guards */
+	uint64_t witness; /* address of the weak table */
+	uint64_t serial;  /* of the label that it guards */
 };
 
 static int collect_guard(lua_State *L)
@@ -29,11 +35,12 @@ static int collect_guard(lua_State *L)
 	return 0;
 }
 
-static void push_weak_table(lua_State *L)
+/* With room for item_count items; mode is "k" or "v". */
+static void push_weak_table(lua_State *L, const char *mode, int item_count)
 {
-	lua_newtable(L);
+	lua_createtable(L, item_count, 0);
 	lua_createtable(L, 0, 1);
-	lua_pushliteral(L, "k");
+	lua_pushstring(L, mode);
 	lua_setfield(L, -2, "__mode");
 	lua_setmetatable(L, -2);
 }
@@ -47,7 +54,7 @@ static void push_guards(lua_State *L)
 	if (lua_istable(L, -1))
 		return;
 	lua_pop(L, 1);
-	push_weak_table(L);
+	push_weak_table(L, "k", 0);
 	lua_pushlightuserdata(L, (void *)&guards_key);
 	lua_pushvalue(L, -2);
 	lua_rawset(L, LUA_REGISTRYINDEX);
@@ -57,8 +64,12 @@ static void push_new_guard(lua_State *L)
 {
 	struct guard *guard = lua_newuserdata(L, sizeof(*guard));
 
-	guard->coroutine = (uint64_t)L;
-	guard->serial = 0;
+	*guard = (struct guard){.coroutine = (uint64_t)L};
+	push_weak_table(L, "v", 1);
+	lua_pushthread(L);
+	lua_rawseti(L, -2, 1);
+	guard->witness = (uint64_t)lua_topointer(L, -1);
+	lua_setfenv(L, -2);
 	if (luaL_newmetatable(L, "luajit-sysprof label")) {
 		lua_pushcfunction(L, collect_guard);
 		lua_setfield(L, -2, "__gc");
@@ -89,6 +100,7 @@ static struct guard *own_guard(lua_State *L)
 int label_coroutine(lua_State *L)
 {
 	struct error error;
+	struct guard *guard;
 	size_t bytes;
 	const char *text;
 
@@ -101,8 +113,9 @@ int label_coroutine(lua_State *L)
 		return lua_options_push_failure(L, &error);
 	} else {
 		text = lua_tolstring(L, 1, &bytes);
-		if (labels_set((uint64_t)L, text, bytes, &own_guard(L)->serial,
-		               &error))
+		guard = own_guard(L);
+		if (labels_set((uint64_t)L, guard->witness, text, bytes,
+		               &guard->serial, &error))
 			return lua_options_push_failure(L, &error);
 	}
 	lua_pushboolean(L, 1);

@@ -84,8 +84,8 @@ static struct labelled *find_entry(struct labels *labels, uint64_t coroutine)
 	}
 }
 
-static int set_locked(uint64_t coroutine, const char *text, size_t bytes,
-                      uint64_t *serial, struct error *error)
+static int set_locked(uint64_t coroutine, uint64_t witness, const char *text,
+                      size_t bytes, uint64_t *serial, struct error *error)
 {
 	struct labels *labels = table();
 	struct labelled *entry;
@@ -109,16 +109,18 @@ static int set_locked(uint64_t coroutine, const char *text, size_t bytes,
 	entry->serial = *serial = ++labels->last_serial;
 	/* A handler that finds an entry between its stores misses a label, or
 	 * sees none yet: never another coroutine's. */
-	if (atomic_load(&entry->coroutine) != coroutine) {
+	if (atomic_load(&entry->coroutine) != coroutine ||
+	    atomic_load(&entry->witness) != witness) {
 		atomic_store(&entry->label, 0);
 		atomic_store(&entry->coroutine, coroutine);
+		atomic_store(&entry->witness, witness);
 	}
 	atomic_store(&entry->label, label);
 	return 0;
 }
 
-int labels_set(uint64_t coroutine, const char *text, size_t bytes,
-               uint64_t *serial, struct error *error)
+int labels_set(uint64_t coroutine, uint64_t witness, const char *text,
+               size_t bytes, uint64_t *serial, struct error *error)
 {
 	int result;
 
@@ -126,7 +128,7 @@ int labels_set(uint64_t coroutine, const char *text, size_t bytes,
 		bytes = LABEL_BYTES_MAX;
 	bytes = strnlen(text, bytes);
 	pthread_mutex_lock(&labels_lock);
-	result = set_locked(coroutine, text, bytes, serial, error);
+	result = set_locked(coroutine, witness, text, bytes, serial, error);
 	pthread_mutex_unlock(&labels_lock);
 	return result;
 }

@@ -6,7 +6,7 @@
 
 struct labels *_Atomic labels_published;
 
-uint32_t labels_find(uint64_t coroutine)
+uint32_t labels_find(uint64_t coroutine, uint64_t *witness)
 {
 	struct labels *labels =
 		atomic_load_explicit(&labels_published, memory_order_acquire);
@@ -28,6 +28,8 @@ uint32_t labels_find(uint64_t coroutine)
 			continue;
 		label = atomic_load_explicit(&entry->label,
 		                             memory_order_acquire);
+		*witness = atomic_load_explicit(&entry->witness,
+		                                memory_order_acquire);
 		/* Another coroutine may have taken the entry over. */
 		found = atomic_load_explicit(&entry->coroutine,
 		                             memory_order_relaxed);

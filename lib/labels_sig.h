@@ -18,14 +18,16 @@
 #define LABEL_BYTES_MAX 127
 
 /* Number of a coroutine's label, 0 if it has none. Numbers of equal texts are
- * equal, and stay what they are. Async-signal-safe. */
-uint32_t labels_find(uint64_t coroutine);
+ * equal, and stay what they are. It was given to the coroutine that *witness
+ * tells of, if another one has its address by now. Async-signal-safe. */
+uint32_t labels_find(uint64_t coroutine, uint64_t *witness);
 
-/* Labels the coroutine at an address, in place of what it had. *serial tells
- * this label from later ones of the same coroutine, or of another one that got
- * its address. */
-int labels_set(uint64_t coroutine, const char *text, size_t bytes,
-               uint64_t *serial, struct error *error);
+/* Labels the coroutine at an address, in place of what it had. The witness is
+ * of the caller's making: there as long as the label, and no longer true when the
+ * coroutine was collected. *serial tells this label from later ones of the same
+ * coroutine, or of another one that got its address. */
+int labels_set(uint64_t coroutine, uint64_t witness, const char *text,
+               size_t bytes, uint64_t *serial, struct error *error);
 
 /* Takes the label away; with a serial other than 0 only if that one is still
  * in force. */

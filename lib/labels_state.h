@@ -21,6 +21,7 @@
 struct labelled {
 	_Atomic uint64_t coroutine; /* address, 0: never used */
 	_Atomic uint32_t label;     /* 0: none */
+	_Atomic uint64_t witness;   /* of the label */
 	uint64_t serial;
 };
 

@@ -265,6 +265,19 @@ static uint64_t now_ns(void)
 	       (uint64_t)now.tv_nsec;
 }
 
+/* The label that a coroutine was given, and not another one that had its address
+ * before: see label_module.c. */
+static uint32_t find_own_label(const struct vm_frame *vm_frame)
+{
+	uint64_t witness;
+	uint32_t label = labels_find(vm_frame->thread, &witness);
+
+	if (label && !table_holds_thread(vm_frame->vm->layout, witness,
+	                                 vm_frame->thread))
+		return 0;
+	return label;
+}
+
 /* A request's coroutine may have resumed others to do a part of its work. */
 static uint32_t find_label(const struct walk *walk)
 {
@@ -273,7 +286,7 @@ static uint32_t find_label(const struct walk *walk)
 
 	for (size_t i = 0; !label && i < walk->vm_frame_count; i++) {
 		if (walk->vm_frames[i].thread != previous)
-			label = labels_find(walk->vm_frames[i].thread);
+			label = find_own_label(&walk->vm_frames[i]);
 		previous = walk->vm_frames[i].thread;
 	}
 	return label;

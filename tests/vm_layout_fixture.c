@@ -57,8 +57,8 @@ typedef struct GCupval {
 } GCupval;
 
 typedef struct GCtab {
-	PAD(pad, 32);
-	uint64_t metatable, node;
+	PAD(pad, 16);
+	uint64_t array, gclist, metatable, node;
 	uint32_t asize, hmask;
 } GCtab;
 

@@ -389,6 +389,7 @@ static void read_row(struct probe *probe, struct vm_layout *row)
 		{&row->object.prototype.variables, "GCproto", "varinfo"},
 		{&row->object.prototype.bytes, "GCproto", ""},
 		{&row->object.upvalue.value, "GCupval", "v"},
+		{&row->object.table.array, "GCtab", "array"},
 		{&row->object.table.metatable, "GCtab", "metatable"},
 		{&row->object.table.nodes, "GCtab", "node"},
 		{&row->object.table.node_mask, "GCtab", "hmask"},
@@ -516,10 +517,11 @@ static void print_object(const struct object_layout *object)
 	       object->prototype.line_info, object->prototype.upvalue_names,
 	       object->prototype.variables, object->prototype.bytes);
 	printf("\t\t\t.upvalue = { .value = %u },\n"
-	       "\t\t\t.table = { .metatable = %u, .nodes = %u,\n"
-	       "\t\t\t\t.node_mask = %u } },\n",
-	       object->upvalue.value, object->table.metatable,
-	       object->table.nodes, object->table.node_mask);
+	       "\t\t\t.table = { .array = %u, .metatable = %u,\n"
+	       "\t\t\t\t.nodes = %u, .node_mask = %u } },\n",
+	       object->upvalue.value, object->table.array,
+	       object->table.metatable, object->table.nodes,
+	       object->table.node_mask);
 }
 
 static void print_global(const struct global_layout *global)

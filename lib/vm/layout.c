@@ -25,7 +25,8 @@
 			.line_count = 76, .line_info = 80, \
 			.upvalue_names = 88, .variables = 96, .bytes = 104 }, \
 		.upvalue = { .value = 32 }, \
-		.table = { .metatable = 32, .nodes = 40, .node_mask = 52 }, \
+		.table = { .array = 16, .metatable = 32, .nodes = 40, \
+			.node_mask = 52 }, \
 	}
 #define OBJECT_32 \
 	{ \
@@ -40,7 +41,8 @@
 			.line_count = 48, .line_info = 52, \
 			.upvalue_names = 56, .variables = 60, .bytes = 64 }, \
 		.upvalue = { .value = 16 }, \
-		.table = { .metatable = 16, .nodes = 20, .node_mask = 28 }, \
+		.table = { .array = 8, .metatable = 16, .nodes = 20, \
+			.node_mask = 28 }, \
 	}
 
 #define CFRAME_64 \

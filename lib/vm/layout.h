@@ -29,7 +29,7 @@ struct object_layout {
 		uint16_t value;
 	} upvalue; /* GCupval */
 	struct {
-		uint16_t metatable, nodes, node_mask;
+		uint16_t array, metatable, nodes, node_mask;
 	} table; /* GCtab */
 };
 

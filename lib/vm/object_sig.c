@@ -123,6 +123,23 @@ uint32_t prototype_line(const struct vm_layout *layout, uint64_t prototype,
 	return read ? first_line + narrow + medium + wide : 0;
 }
 
+bool table_holds_thread(const struct vm_layout *layout, uint64_t table,
+                        uint64_t thread)
+{
+	uint64_t array, item;
+
+	if (!is_object(layout, table, TYPE_TABLE) ||
+	    !load_reference(layout, table + layout->object.table.array,
+	                    &array) ||
+	    !load_u64(array + 8, &item))
+		return false;
+	if (layout->gc64)
+		return item >> SLOT_TAG_SHIFT == SLOT_TAG_THREAD &&
+		       (item & SLOT_POINTER_MASK) == thread;
+	return ~(uint32_t)(item >> 32) == TYPE_THREAD &&
+	       (uint32_t)item == thread;
+}
+
 bool pc_behind_call(uint64_t pc, uint32_t *base_register)
 {
 	uint32_t instruction, opcode;

@@ -110,6 +110,11 @@ bool prototype_position(const struct vm_layout *layout, uint64_t prototype,
 uint32_t prototype_line(const struct vm_layout *layout, uint64_t prototype,
                         uint32_t position);
 
+/* Is the coroutine the first item of a table? Where the table is weak, one that
+ * was collected is not, whatever has its address by now. */
+bool table_holds_thread(const struct vm_layout *layout, uint64_t table,
+                        uint64_t thread);
+
 /* If pc is behind a call instruction: the register of the called function. */
 bool pc_behind_call(uint64_t pc, uint32_t *base_register);
 

@@ -101,3 +101,82 @@ check()
 
 check -joff
 check -jon
+
+# A coroutine that gets the address of one that was collected has no label, before
+# the label itself is collected, too.
+cat >dropped.lua <<'LUA'
+local sysprof = require "misc.sysprof"
+
+local function burn(seconds)
+	local ends = os.clock() + seconds
+	repeat
+		local sum = 0
+		for i = 1, 1000 do sum = sum + i % 7 end
+	until os.clock() > ends
+end
+
+local function labelled()
+	assert(sysprof.label("dropped"))
+	burn(0.001)
+end
+
+local function address_of_dropped()
+	local thread = coroutine.create(labelled)
+	assert(coroutine.resume(thread))
+	return tostring(thread)
+end
+
+local function inherits()
+	burn(0.02)
+end
+
+local function keeps()
+	assert(sysprof.label("kept"))
+	coroutine.yield()
+	burn(0.02)
+end
+
+assert(sysprof.start {mode = "L", interval = 0.5, path = "labels.bin"})
+local keeping, inherited_count = {}, 0
+for round = 1, 40 do
+	local address = address_of_dropped()
+	collectgarbage()
+	collectgarbage("stop")
+	for _ = 1, 200 do
+		local thread = coroutine.create(inherits)
+		if tostring(thread) == address then
+			inherited_count = inherited_count + 1
+			assert(coroutine.resume(thread))
+			break
+		end
+	end
+	collectgarbage("restart")
+	-- Labels outlive collections as long as their coroutines do.
+	keeping[round] = coroutine.create(keeps)
+	assert(coroutine.resume(keeping[round]))
+	if round > 5 then assert(coroutine.resume(keeping[round - 5])) end
+end
+assert(sysprof.stop())
+print(inherited_count)
+LUA
+
+check_dropped()
+{
+	inherited=$("$LUAJIT" "$1" dropped.lua) || fail "dropped.lua $1"
+	[ "$inherited" -ge 10 ] ||
+		fail "$1: only $inherited coroutines got an address again"
+	fold --group=label
+	grep -q '^\[no label\];.*;inherits dropped.lua' folded ||
+		fail "$1: nothing inherits"
+	grep ';inherits dropped.lua' folded | grep -v '^\[no label\];' &&
+		fail "$1: the label of a coroutine that is gone"
+	grep -q '^\[label kept\];.*;keeps dropped.lua' folded ||
+		fail "$1: no label is kept"
+	grep '^\[no label\];.*;keeps dropped.lua.*burn' folded &&
+		fail "$1: a label is lost"
+	grep -q '^\[label dropped\];.*;labelled dropped.lua' folded ||
+		fail "$1: no label of a coroutine that ends"
+}
+
+check_dropped -joff
+check_dropped -jon

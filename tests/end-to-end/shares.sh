@@ -39,7 +39,7 @@ share_with()
 share_of()
 {
 	case $1 in
-	function) fold --guest-only | share_with ";function $2:1" ;;
+	function) fold --guest-only | share_with " $2:1" ;;
 	line) fold --guest-only --lines=all |
 		sed 's/ [0-9]*$/;&/' | share_with " line $2;" ;;
 	state) fold --group=state | share_with ";[state $2];" ;;

@@ -18,6 +18,7 @@
 #define TEXTS_MAX      (LABEL_TEXTS_MAX / 4 * 3)
 
 #define COROUTINE UINT64_C(0x7f0012345670)
+#define WITNESS   UINT64_C(0x7f0076543210)
 
 /* As lua_States lie in memory: at multiples of 16, more or less apart. */
 static uint64_t address(uint32_t number)
@@ -29,20 +30,28 @@ static int set(uint64_t coroutine, const char *text)
 {
 	uint64_t serial;
 
-	return labels_set(coroutine, text, strlen(text), &serial, NULL);
+	return labels_set(coroutine, WITNESS, text, strlen(text), &serial,
+	                  NULL);
+}
+
+static uint32_t find(uint64_t coroutine)
+{
+	uint64_t witness;
+
+	return labels_find(coroutine, &witness);
 }
 
 #define ASSERT_LABEL(coroutine, text)                                          \
-	ck_assert_str_eq(labels_text(labels_find(coroutine)), text)
+	ck_assert_str_eq(labels_text(find(coroutine)), text)
 
 START_TEST(nothing_has_a_label_at_first)
 {
-	ck_assert_uint_eq(labels_find(COROUTINE), 0);
+	ck_assert_uint_eq(find(COROUTINE), 0);
 	ck_assert_str_eq(labels_text(0), "");
 	ck_assert_str_eq(labels_text(UINT32_MAX), "");
 	labels_clear(COROUTINE, 0);
 	ck_assert_int_eq(set(COROUTINE, "some"), 0);
-	ck_assert_uint_eq(labels_find(COROUTINE + 16), 0);
+	ck_assert_uint_eq(find(COROUTINE + 16), 0);
 	ck_assert_str_eq(labels_text(UINT32_MAX), "");
 }
 END_TEST
@@ -52,14 +61,14 @@ START_TEST(a_label_is_replaced_and_taken_away)
 	uint32_t first;
 
 	ck_assert_int_eq(set(COROUTINE, "first"), 0);
-	first = labels_find(COROUTINE);
+	first = find(COROUTINE);
 	ASSERT_LABEL(COROUTINE, "first");
 	ck_assert_int_eq(set(COROUTINE, "second"), 0);
 	ASSERT_LABEL(COROUTINE, "second");
 	ck_assert_int_eq(set(COROUTINE + 16, "first"), 0);
-	ck_assert_uint_eq(labels_find(COROUTINE + 16), first);
+	ck_assert_uint_eq(find(COROUTINE + 16), first);
 	labels_clear(COROUTINE, 0);
-	ck_assert_uint_eq(labels_find(COROUTINE), 0);
+	ck_assert_uint_eq(find(COROUTINE), 0);
 	ASSERT_LABEL(COROUTINE + 16, "first");
 	ck_assert_str_eq(labels_text(first), "first");
 }
@@ -71,16 +80,38 @@ START_TEST(an_old_serial_takes_nothing_away)
 	uint64_t old;
 	uint64_t new;
 
-	ck_assert_int_eq(labels_set(COROUTINE, "old", 3, &old, NULL), 0);
+	ck_assert_int_eq(labels_set(COROUTINE, WITNESS, "old", 3, &old, NULL),
+	                 0);
 	labels_clear(COROUTINE, old);
-	ck_assert_uint_eq(labels_find(COROUTINE), 0);
-	ck_assert_int_eq(labels_set(COROUTINE, "old", 3, &old, NULL), 0);
-	ck_assert_int_eq(labels_set(COROUTINE, "new", 3, &new, NULL), 0);
+	ck_assert_uint_eq(find(COROUTINE), 0);
+	ck_assert_int_eq(labels_set(COROUTINE, WITNESS, "old", 3, &old, NULL),
+	                 0);
+	ck_assert_int_eq(labels_set(COROUTINE, WITNESS, "new", 3, &new, NULL),
+	                 0);
 	ck_assert_uint_ne(old, new);
 	labels_clear(COROUTINE, old);
 	ASSERT_LABEL(COROUTINE, "new");
 	labels_clear(COROUTINE, new);
-	ck_assert_uint_eq(labels_find(COROUTINE), 0);
+	ck_assert_uint_eq(find(COROUTINE), 0);
+}
+END_TEST
+
+/* Which tells whether it is the same coroutine. */
+START_TEST(a_label_has_its_witness)
+{
+	uint64_t serial, witness = 0;
+
+	labels_set(COROUTINE, WITNESS, "old", 3, &serial, NULL);
+	ck_assert_str_eq(labels_text(labels_find(COROUTINE, &witness)), "old");
+	ck_assert_uint_eq(witness, WITNESS);
+	labels_set(COROUTINE, WITNESS + 64, "new", 3, &serial, NULL);
+	ck_assert_str_eq(labels_text(labels_find(COROUTINE, &witness)), "new");
+	ck_assert_uint_eq(witness, WITNESS + 64);
+	labels_set(COROUTINE + 16, WITNESS, "old", 3, &serial, NULL);
+	labels_find(COROUTINE + 16, &witness);
+	ck_assert_uint_eq(witness, WITNESS);
+	labels_find(COROUTINE, &witness);
+	ck_assert_uint_eq(witness, WITNESS + 64);
 }
 END_TEST
 
@@ -91,18 +122,21 @@ START_TEST(texts_are_cut)
 	uint32_t label;
 
 	memset(text, 'x', sizeof(text));
-	ck_assert_int_eq(
-		labels_set(COROUTINE, text, sizeof(text), &serial, NULL), 0);
-	label = labels_find(COROUTINE);
+	ck_assert_int_eq(labels_set(COROUTINE, WITNESS, text, sizeof(text),
+	                            &serial, NULL),
+	                 0);
+	label = find(COROUTINE);
 	ck_assert_uint_eq(strlen(labels_text(label)), LABEL_BYTES_MAX);
+	ck_assert_int_eq(labels_set(COROUTINE, WITNESS, text, LABEL_BYTES_MAX,
+	                            &serial, NULL),
+	                 0);
+	ck_assert_uint_eq(find(COROUTINE), label);
+	ck_assert_int_eq(labels_set(COROUTINE, WITNESS, text,
+	                            LABEL_BYTES_MAX - 1, &serial, NULL),
+	                 0);
+	ck_assert_uint_ne(find(COROUTINE), label);
 	ck_assert_int_eq(
-		labels_set(COROUTINE, text, LABEL_BYTES_MAX, &serial, NULL), 0);
-	ck_assert_uint_eq(labels_find(COROUTINE), label);
-	ck_assert_int_eq(
-		labels_set(COROUTINE, text, LABEL_BYTES_MAX - 1, &serial, NULL),
-		0);
-	ck_assert_uint_ne(labels_find(COROUTINE), label);
-	ck_assert_int_eq(labels_set(COROUTINE, "a\0b", 3, &serial, NULL), 0);
+		labels_set(COROUTINE, WITNESS, "a\0b", 3, &serial, NULL), 0);
 	ASSERT_LABEL(COROUTINE, "a");
 }
 END_TEST
@@ -142,14 +176,14 @@ START_TEST(a_full_table_says_so_and_keeps_what_it_has)
 
 	for (uint32_t i = 0; i < COROUTINES_MAX; i++)
 		ck_assert_int_eq(set(address(i), "one of many"), 0);
-	ck_assert_int_ne(
-		labels_set(address(COROUTINES_MAX), "x", 1, &serial, &error),
-		0);
+	ck_assert_int_ne(labels_set(address(COROUTINES_MAX), WITNESS, "x", 1,
+	                            &serial, &error),
+	                 0);
 	ck_assert_int_eq(error.sys_errno, ENOSPC);
 	ck_assert_str_eq(error.text,
 	                 "more than 49152 coroutines have a label: take them "
 	                 "away with label(nil)");
-	ck_assert_uint_eq(labels_find(address(COROUTINES_MAX)), 0);
+	ck_assert_uint_eq(find(address(COROUTINES_MAX)), 0);
 	ck_assert_int_eq(set(address(7), "replaced"), 0);
 	ASSERT_LABEL(address(7), "replaced");
 	ASSERT_LABEL(address(8), "one of many");
@@ -167,7 +201,7 @@ START_TEST(a_table_that_was_full_can_be_filled_again)
 		for (uint32_t i = 0; i < COROUTINES_MAX; i++)
 			labels_clear(address(first + i), 0);
 		for (uint32_t i = 0; i < COROUTINES_MAX; i++)
-			ck_assert_uint_eq(labels_find(address(first + i)), 0);
+			ck_assert_uint_eq(find(address(first + i)), 0);
 	}
 }
 END_TEST
@@ -195,7 +229,8 @@ START_TEST(too_many_texts_are_refused)
 		name_of(text, i);
 		ck_assert_int_eq(set(COROUTINE, text), 0);
 	}
-	ck_assert_int_ne(labels_set(COROUTINE, "x", 1, &serial, &error), 0);
+	ck_assert_int_ne(
+		labels_set(COROUTINE, WITNESS, "x", 1, &serial, &error), 0);
 	ck_assert_int_eq(error.sys_errno, ENOSPC);
 	ck_assert_str_eq(error.text,
 	                 "more than 12288 different labels: leave out what "
@@ -221,7 +256,7 @@ static void *look_on(void *unused)
 	(void)unused;
 	while (!atomic_load(&crowd_is_done))
 		for (uint32_t i = 0; i < CROWD; i++) {
-			uint32_t label = labels_find(address(i));
+			uint32_t label = find(address(i));
 
 			name_of(text, i);
 			wrong_count +=
@@ -259,6 +294,7 @@ int main(void)
 	tcase_add_test(labels, nothing_has_a_label_at_first);
 	tcase_add_test(labels, a_label_is_replaced_and_taken_away);
 	tcase_add_test(labels, an_old_serial_takes_nothing_away);
+	tcase_add_test(labels, a_label_has_its_witness);
 	tcase_add_test(labels, texts_are_cut);
 	tcase_add_test(labels, many_coroutines_keep_their_own);
 	tcase_add_test(labels, a_full_table_says_so_and_keeps_what_it_has);

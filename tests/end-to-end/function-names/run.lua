@@ -7,5 +7,5 @@ local sysprof = require "misc.sysprof"
 local work = assert(loadfile(arg[1]))()
 if arg[3] then assert(loadstring(arg[3]))() end
 assert(sysprof.start {mode = "L", interval = 1, path = arg[2]})
-work.run(2)
+work.run(1.2)
 assert(sysprof.stop())
