@@ -3,7 +3,8 @@
  * Sample clock: opening, starting and stopping it. Ordinary code only.
  *
  * The perf event needs no ring buffer: with wakeup_events = 1 each overflow
- * raises the signal of the descriptor, and the event goes on by itself.
+ * raises the signal of the descriptor, and the event goes on by itself. It has one
+ * only where the kernel's frames are wanted, which nobody but the kernel can tell.
  *
  * A pending SIGPROF outlives execve(2), and so does an interval timer: a host
  * that replaces itself has to stop its profile first.
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,6 +29,10 @@
 
 #define NS_PER_SECOND 1000000000
 #define NS_PER_US     1000
+
+/* A power of two: some 15 stacks of the greatest depth, 100 usual ones. More of
+ * them come between two signals only where a system call takes long. */
+#define KERNEL_RING_PAGES 4
 
 static int clock_signal = SIGPROF;
 
@@ -49,7 +55,16 @@ static clockid_t thread_cpu_clock(pid_t thread_id)
 
 /* ---- perf task clock ---------------------------------------------------- */
 
-static int open_perf_event(struct sample_clock *clock, pid_t thread_id)
+static void ask_for_kernel(struct perf_event_attr *attributes)
+{
+	attributes->sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
+	attributes->exclude_callchain_user = 1;
+	attributes->use_clockid = 1;
+	attributes->clockid = CLOCK_MONOTONIC;
+}
+
+static int open_perf_event(struct sample_clock *clock, pid_t thread_id,
+                           bool with_kernel)
 {
 	bool counts_time = clock->kind == SAMPLE_CLOCK_PERF;
 	struct perf_event_attr attributes = {
@@ -64,6 +79,8 @@ static int open_perf_event(struct sample_clock *clock, pid_t thread_id)
 		.exclude_kernel = clock->user_only,
 	};
 
+	if (with_kernel)
+		ask_for_kernel(&attributes);
 	clock->fd = (int)syscall(SYS_perf_event_open, &attributes, thread_id,
 	                         -1, -1, PERF_FLAG_FD_CLOEXEC);
 	return clock->fd;
@@ -79,27 +96,86 @@ static int send_overflows_to(int fd, pid_t thread_id)
 	return fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK);
 }
 
+static int prepare_perf_clock(struct sample_clock *clock, pid_t thread_id)
+{
+	int code;
+
+	if (send_overflows_to(clock->fd, thread_id) == 0 &&
+	    ioctl(clock->fd, PERF_EVENT_IOC_ID, &clock->event_id) == 0)
+		return 0;
+	code = -errno;
+	close(clock->fd);
+	clock->fd = -1;
+	return code;
+}
+
 /* Where perf_event_paranoid forbids to sample the kernel, user code is better
  * than the tick of a timer. */
 static int open_perf_clock(struct sample_clock *clock, pid_t thread_id)
 {
 	clock->user_only = false;
-	if (open_perf_event(clock, thread_id) < 0 &&
+	if (open_perf_event(clock, thread_id, false) < 0 &&
 	    (errno == EACCES || errno == EPERM)) {
 		clock->user_only = true;
-		open_perf_event(clock, thread_id);
+		open_perf_event(clock, thread_id, false);
 	}
-	if (clock->fd < 0)
-		return -errno;
-	if (send_overflows_to(clock->fd, thread_id) < 0 ||
-	    ioctl(clock->fd, PERF_EVENT_IOC_ID, &clock->event_id) < 0) {
-		int code = -errno;
+	return clock->fd < 0 ? -errno : prepare_perf_clock(clock, thread_id);
+}
 
-		close(clock->fd);
-		clock->fd = -1;
-		return code;
-	}
+/* ---- with the kernel's frames --------------------------------------------- */
+
+static size_t kernel_ring_bytes(void)
+{
+	return (1 + KERNEL_RING_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static int map_kernel_ring(struct sample_clock *clock)
+{
+	void *ring = mmap(NULL, kernel_ring_bytes(), PROT_READ | PROT_WRITE,
+	                  MAP_SHARED, clock->fd, 0);
+
+	if (ring == MAP_FAILED)
+		return -errno;
+	clock->kernel_ring = ring;
 	return 0;
+}
+
+static int refuse_kernel(int code, const char *call, struct error *error)
+{
+	const char *remedy =
+		strcmp(call, "mmap") == 0
+			? "kernel.perf_event_mlock_kb is too little, or "
+			  "RLIMIT_MEMLOCK"
+			: "set kernel.perf_event_paranoid to 1, or give "
+			  "CAP_PERFMON";
+
+	return error_set(error, PROFILE_ERRIO, -code,
+	                 "the kernel does not tell its frames (%s: %s); %s",
+	                 call, strerror(-code), remedy);
+}
+
+int sample_clock_open_with_kernel(struct sample_clock *clock,
+                                  const struct sample_event *event,
+                                  pid_t thread_id, uint64_t interval,
+                                  struct error *error)
+{
+	int code;
+
+	memset(clock, 0, sizeof(*clock));
+	clock->kind = event ? SAMPLE_CLOCK_EVENT : SAMPLE_CLOCK_PERF;
+	if (event)
+		clock->event = *event;
+	clock->interval_ns = interval;
+	code = open_perf_event(clock, thread_id, true) < 0
+	               ? -errno
+	               : prepare_perf_clock(clock, thread_id);
+	if (code < 0)
+		return refuse_kernel(code, "perf_event_open", error);
+	code = map_kernel_ring(clock);
+	if (code == 0)
+		return 0;
+	sample_clock_close(clock);
+	return refuse_kernel(code, "mmap", error);
 }
 
 /* ---- timer of a thread --------------------------------------------------- */
@@ -304,15 +380,19 @@ void sample_clock_close(struct sample_clock *clock)
 	if (clock->kind == SAMPLE_CLOCK_THREAD_TIMER ||
 	    clock->kind == SAMPLE_CLOCK_WALL_TIMER)
 		timer_delete(clock->timer);
+	if (clock->kernel_ring)
+		munmap(clock->kernel_ring, kernel_ring_bytes());
 	sample_clock_abandon(clock);
 }
 
-/* Timers are not inherited; the descriptor is, and stays the parent's. */
+/* Timers are not inherited, nor is the ring (VM_DONTCOPY); the descriptor is, and
+ * stays the parent's. */
 void sample_clock_abandon(struct sample_clock *clock)
 {
 	if (clock->fd >= 0 && !sample_clock_is_lost(clock))
 		close(clock->fd);
 	clock->fd = -1;
+	clock->kernel_ring = NULL;
 }
 
 const char *sample_clock_name(const struct sample_clock *clock)

@@ -57,7 +57,10 @@ struct sample_clock {
 	uint64_t
 		event_id; /* the kernel's, of fd: tells whether it is still ours */
 	bool user_only; /* the same: no right to sample system calls */
-	timer_t timer;  /* SAMPLE_CLOCK_THREAD_TIMER and _WALL_TIMER */
+	/* What the kernel tells of each overflow: mapped from fd if the kernel's
+	 * frames are wanted, else NULL. Not there in a child of fork(2). */
+	void *kernel_ring;
+	timer_t timer; /* SAMPLE_CLOCK_THREAD_TIMER and _WALL_TIMER */
 	struct itimerval previous; /* SAMPLE_CLOCK_PROCESS_TIMER: what it
 				    * replaced, put back when it stops */
 };
@@ -76,6 +79,13 @@ int sample_clock_start(struct sample_clock *clock, struct error *error);
 int sample_clock_open_event(struct sample_clock *clock,
                             const struct sample_event *event, pid_t thread_id,
                             uint64_t interval, struct error *error);
+
+/* By events of perf with the kernel's part of each stack. event NULL: by CPU time.
+ * On failure, in *error too, neither of the ways above is tried instead. */
+int sample_clock_open_with_kernel(struct sample_clock *clock,
+                                  const struct sample_event *event,
+                                  pid_t thread_id, uint64_t interval,
+                                  struct error *error);
 
 /* Has the host closed the descriptor, as daemons do with all of them? Then the
  * clock has ended, and the number may be that of a file of the host. */
@@ -101,6 +111,24 @@ void sample_clock_abandon(struct sample_clock *clock);
 /* "perf task clock", "perf task clock (user code only)", "thread CPU timer",
  * "process timer", "wall clock timer", or the name of the event. */
 const char *sample_clock_name(const struct sample_clock *clock);
+
+/* The kernel's default is the most. */
+#define KERNEL_FRAMES_MAX 127
+
+/* One overflow of the clock. */
+struct kernel_stack {
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint32_t count;   /* 0: user code was running */
+	bool is_last;     /* there is no later one */
+	uint64_t lost;    /* overflows before it that found the ring full */
+	uint64_t frames[KERNEL_FRAMES_MAX]; /* innermost first; of callers
+	                                     * return address - 1 */
+};
+
+/* The oldest that was not read yet; false: none, but lost is told. Only in the handler of the clock's
+ * thread. Async-signal-safe. */
+bool sample_clock_next_kernel(const struct sample_clock *clock,
+                              struct kernel_stack *stack);
 
 /* Did this clock send the signal? Async-signal-safe. */
 bool sample_clock_sent(const struct sample_clock *clock, const siginfo_t *info);

@@ -22,16 +22,21 @@
 /* Options of misc.sysprof.start() and the variables that they come from. */
 static const struct {
 	const char *option, *variable, *usual;
-	bool is_number;
+	enum value_kind {
+		VALUE_TEXT,
+		VALUE_NUMBER,
+		VALUE_FLAG
+	} kind;
 } variables[] = {
-	{"mode", "LUAJIT_SYSPROF_MODE", "C", false},
-	{"interval", "LUAJIT_SYSPROF_INTERVAL", NULL, true},
-	{"clock", "LUAJIT_SYSPROF_CLOCK", NULL, false},
-	{"overhead", "LUAJIT_SYSPROF_OVERHEAD", NULL, true},
-	{"signal", "LUAJIT_SYSPROF_SIGNAL", NULL, false},
-	{"rotate", "LUAJIT_SYSPROF_ROTATE", NULL, true},
-	{"rotate_limit", "LUAJIT_SYSPROF_ROTATE_LIMIT", NULL, false},
-	{"fork", "LUAJIT_SYSPROF_FORK", "follow", false},
+	{"mode", "LUAJIT_SYSPROF_MODE", "C", VALUE_TEXT},
+	{"interval", "LUAJIT_SYSPROF_INTERVAL", NULL, VALUE_NUMBER},
+	{"clock", "LUAJIT_SYSPROF_CLOCK", NULL, VALUE_TEXT},
+	{"kernel", "LUAJIT_SYSPROF_KERNEL", NULL, VALUE_FLAG},
+	{"overhead", "LUAJIT_SYSPROF_OVERHEAD", NULL, VALUE_NUMBER},
+	{"signal", "LUAJIT_SYSPROF_SIGNAL", NULL, VALUE_TEXT},
+	{"rotate", "LUAJIT_SYSPROF_ROTATE", NULL, VALUE_NUMBER},
+	{"rotate_limit", "LUAJIT_SYSPROF_ROTATE_LIMIT", NULL, VALUE_TEXT},
+	{"fork", "LUAJIT_SYSPROF_FORK", "follow", VALUE_TEXT},
 };
 
 /* ---- start -------------------------------------------------------------------- */
@@ -71,14 +76,17 @@ static void choose_path(const char *wanted, char *path)
 		snprintf(path, PATH_BYTES, "%s.%d", wanted, (int)getpid());
 }
 
-/* What is no number is refused with the option's own message. */
-static void push_value(lua_State *L, const char *value, bool is_number)
+/* What is no number or no flag is refused with the option's own message. */
+static void push_value(lua_State *L, const char *value, enum value_kind kind)
 {
 	char *end;
 	double number = strtod(value, &end);
+	bool is_number = end != value && *end == '\0';
 
-	if (is_number && end != value && *end == '\0')
+	if (kind == VALUE_NUMBER && is_number)
 		lua_pushnumber(L, number);
+	else if (kind == VALUE_FLAG && is_number)
+		lua_pushboolean(L, number != 0);
 	else
 		lua_pushstring(L, value);
 }
@@ -131,7 +139,7 @@ static void push_options(lua_State *L, const struct start_request *request)
 		char *value = copy_variable(request, variables[i].variable);
 
 		if (value && value[0])
-			push_value(L, value, variables[i].is_number);
+			push_value(L, value, variables[i].kind);
 		else if (variables[i].usual)
 			lua_pushstring(L, variables[i].usual);
 		else

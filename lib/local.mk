@@ -16,6 +16,7 @@ lib_libhost_la_SOURCES = lib/host/cpu.h lib/host/cpu_x86_64.h \
 	lib/host/eh_frame.c lib/host/eh_frame.h \
 	lib/host/elf_image.c lib/host/elf_image.h \
 	lib/host/host_symbols.c lib/host/host_symbols.h \
+	lib/host/kernel_symbols.c lib/host/kernel_symbols.h \
 	lib/host/mappings.c lib/host/mappings.h \
 	lib/host/object_symbols.c lib/host/object_symbols.h \
 	lib/host/own_memory.c lib/host/own_memory.h \

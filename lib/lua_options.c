@@ -14,7 +14,7 @@
 
 #define VALUE_BYTES       96  /* of a value in a message */
 #define VALUE_SHOWN_BYTES 40  /* of a string in a message */
-#define NAMES_BYTES       128 /* of all names in a message */
+#define NAMES_BYTES       160 /* of all names in a message */
 
 int lua_options_push_failure(lua_State *L, const struct error *error)
 {

@@ -30,15 +30,15 @@
 #define OVERHEAD_PERMILLE_DEFAULT 50
 #define PATH_DEFAULT              "sysprof.bin"
 #define OPTION_NAMES                                                           \
-	"mode, interval, clock, path, rotate, rotate_limit, scope, fork, "     \
-	"overhead, signal, perf, perf_dir, perf_unwind"
+	"mode, interval, clock, kernel, path, rotate, rotate_limit, scope, "   \
+	"fork, overhead, signal, perf, perf_dir, perf_unwind"
 
 /* ---- start ---------------------------------------------------------------- */
 
 static const char *const option_names[] = {
-	"mode",         "interval", "clock",       "path",     "rotate",
-	"rotate_limit", "scope",    "fork",        "overhead", "signal",
-	"perf",         "perf_dir", "perf_unwind", NULL};
+	"mode",   "interval",     "clock",    "kernel",      "path",
+	"rotate", "rotate_limit", "scope",    "fork",        "overhead",
+	"signal", "perf",         "perf_dir", "perf_unwind", NULL};
 
 static int read_mode(lua_State *L, int options, uint8_t *mode,
                      struct error *error)
@@ -89,6 +89,37 @@ static int read_clock(lua_State *L, int options_index,
 		return 0;
 	options->first_clock = SAMPLE_CLOCK_EVENT;
 	return sample_event_find(name, &options->event, error);
+}
+
+/* Events are often the kernel's doing, so its frames are tried there unless they are
+ * not wanted. */
+static int read_kernel(lua_State *L, int options_index,
+                       struct session_options *options, struct error *error)
+{
+	bool wanted;
+
+	if (lua_options_read_flag(L, options_index, "kernel", &wanted, error) <
+	    0)
+		return -1;
+	if (wanted)
+		options->kernel = KERNEL_FRAMES_NEEDED;
+	else if (lua_isnil(L, -1) && options->mode == LUAM_SYSPROF_CALLGRAPH &&
+	         options->first_clock == SAMPLE_CLOCK_EVENT)
+		options->kernel = KERNEL_FRAMES_TRIED;
+	if (!wanted)
+		return 0;
+	if (options->mode != LUAM_SYSPROF_CALLGRAPH)
+		return error_set(
+			error, PROFILE_ERRUSE, EINVAL,
+			"kernel needs mode \"C\": others have no native "
+			"stacks");
+	if (options->first_clock == SAMPLE_CLOCK_WALL_TIMER)
+		return error_set(
+			error, PROFILE_ERRUSE, EINVAL,
+			"kernel needs another clock than \"wall\", whose "
+			"timer does not tell what the kernel does; "
+			"\"context-switches\" tells what blocks");
+	return 0;
 }
 
 /* Of a clock that counts events: how many from sample to sample. */
@@ -345,6 +376,7 @@ int sysprof_read_options(lua_State *L, int table,
 	if (lua_options_check_names(L, table, option_names, error) < 0 ||
 	    read_mode(L, table, &options->mode, error) < 0 ||
 	    read_times(L, table, options, error) < 0 ||
+	    read_kernel(L, table, options, error) < 0 ||
 	    read_path(L, table, options->mode, &options->path, error) < 0 ||
 	    read_rotate(L, table, options->mode, &options->rotation, error) <
 	            0 ||
@@ -468,6 +500,7 @@ static int sysprof_report(lua_State *L)
 	lua_setfield(L, -2, "running");
 	set_number(L, "threads", report.threads.thread_count);
 	set_number(L, "missed_threads", report.threads.missed_count);
+	set_number(L, "kernel_threads", report.threads.kernel_count);
 	set_held(L, &report);
 	set_number(L, "dumps", report.writer.dump_count);
 	set_number(L, "removed_dumps", report.writer.removed_count);

@@ -9,6 +9,7 @@
 #include "labels_sig.h"
 #include "lmisclib.h"
 #include "symbol_writer.h"
+#include "host/kernel_symbols.h"
 #include "stream/call_tree.h"
 #include "stream/frame_name.h"
 
@@ -296,6 +297,7 @@ static void write_stack_sample(struct sample_writer *samples,
 		                   &samples->guest[guest_count]))
 			guest_count++;
 		else if (frame->kind == FRAME_HOST &&
+		         !is_kernel_address(frame->value) &&
 		         samples->options.host_frames)
 			samples->host[host_count++] = frame->value;
 	}

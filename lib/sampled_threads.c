@@ -31,6 +31,7 @@ struct sampled_thread {
 	unsigned int missed_count; /* looks since then */
 	bool ended;
 	bool clock_open;
+	bool has_kernel;           /* its samples have the kernel's frames */
 	uint64_t told_interval_ns; /* what the dump says */
 	struct sample_clock clock;
 	struct sampler *sampler; /* NULL: it cannot be sampled */
@@ -66,12 +67,32 @@ static int open_sampler(struct sampled_threads *threads,
 	return thread->sampler ? 0 : -1;
 }
 
+static bool open_clock_with_kernel(const struct sampled_threads *threads,
+                                   struct sampled_thread *thread,
+                                   struct error *error)
+{
+	const struct sampled_threads_options *options = &threads->options;
+	bool by_event = options->first_clock == SAMPLE_CLOCK_EVENT;
+
+	thread->clock_open =
+		options->kernel != KERNEL_FRAMES_OFF &&
+		sample_clock_open_with_kernel(
+			&thread->clock, by_event ? &options->event : NULL,
+			thread->thread_id, options->interval_ns, error) == 0;
+	thread->has_kernel = thread->clock_open;
+	return thread->clock_open;
+}
+
 static int open_clock(const struct sampled_threads *threads,
                       struct sampled_thread *thread, struct error *error)
 {
 	const struct sampled_threads_options *options = &threads->options;
 	int result;
 
+	if (open_clock_with_kernel(threads, thread, error))
+		return 0;
+	if (options->kernel == KERNEL_FRAMES_NEEDED && thread == threads->first)
+		return -1;
 	if (options->first_clock == SAMPLE_CLOCK_EVENT)
 		result = sample_clock_open_event(
 			&thread->clock, &options->event, thread->thread_id,
@@ -282,13 +303,17 @@ static void let_go(struct sampled_threads *threads)
 	}
 }
 
-/* Daemons close all descriptors when they start. */
+/* Daemons close all descriptors when they start. No handler may be looking at the
+ * clock meanwhile. */
 static void renew_lost_clock(const struct sampled_threads *threads,
                              struct sampled_thread *thread)
 {
 	if (!thread->clock_open || !sample_clock_is_lost(&thread->clock))
 		return;
-	if (open_clock(threads, thread, NULL) == 0)
+	sampler_detach(thread->sampler);
+	close_clock(thread);
+	if (open_clock(threads, thread, NULL) == 0 &&
+	    sampler_attach(thread->sampler) == 0)
 		sample_clock_start(&thread->clock, NULL);
 }
 
@@ -589,6 +614,8 @@ static void add_facts(const struct sampled_thread *thread,
 	uint64_t handler_ns = sampler_handler_ns(thread->sampler);
 
 	facts->thread_count++;
+	if (thread->has_kernel)
+		facts->kernel_count++;
 	facts->held_bytes += sampler_held_bytes(thread->sampler);
 	if (facts->interval_ns < thread->clock.interval_ns)
 		facts->interval_ns = thread->clock.interval_ns;

@@ -20,12 +20,22 @@
 
 struct sampled_threads; /* sampled_threads.c */
 
+/* Whether samples have the kernel's frames. */
+enum kernel_frames {
+	KERNEL_FRAMES_OFF,
+	KERNEL_FRAMES_TRIED, /* where the kernel tells them */
+	KERNEL_FRAMES_NEEDED,
+};
+
 struct sampled_threads_options {
 	bool all_threads;
 	bool spares_caller; /* with all_threads: not the calling one */
 	enum sample_clock_kind first_clock;
 	struct sample_event event; /* first_clock SAMPLE_CLOCK_EVENT */
 	uint64_t interval_ns;      /* the same: events */
+	/* Of the first thread: others that lack them are counted. Not with
+	 * SAMPLE_CLOCK_WALL_TIMER. */
+	enum kernel_frames kernel;
 	/* Share of a thread's CPU time, in thousandths, that the handler may
 	 * have; a longer interval keeps it. 0: any. */
 	uint32_t overhead_permille;
@@ -88,6 +98,7 @@ sampled_threads_clock(const struct sampled_threads *threads);
 struct sampled_threads_facts {
 	uint32_t thread_count; /* sampled now */
 	uint32_t missed_count; /* threads that could not be sampled */
+	uint32_t kernel_count; /* threads whose samples have kernel frames */
 	uint64_t held_bytes;   /* of all samplers at most */
 	uint64_t interval_ns;  /* the longest now in force */
 	uint64_t handler_ns;   /* the longest average time of a sample */

@@ -22,6 +22,10 @@
 #define WARM_UP_SAMPLES      64
 #define FIRST_HANDLER_NS_MAX 20000
 
+/* Samples that one signal can be: so many overflows of the clock in one stay in the
+ * kernel. The rest of a longer stay is counted as lost. */
+#define SAMPLES_PER_SIGNAL_MAX 64
+
 /* How old the news may be that our fault handler is still in place. */
 #define FAULTS_LOOK_NS UINT64_C(50000000)
 
@@ -48,12 +52,17 @@ void sampler_forget_thread(void)
 	own_thread_id = 0;
 }
 
-static void count(_Atomic uint64_t *counter)
+static void count_some(_Atomic uint64_t *counter, uint64_t number)
 {
 	atomic_store_explicit(
 		counter,
-		atomic_load_explicit(counter, memory_order_relaxed) + 1,
+		atomic_load_explicit(counter, memory_order_relaxed) + number,
 		memory_order_relaxed);
+}
+
+static void count(_Atomic uint64_t *counter)
+{
+	count_some(counter, 1);
 }
 
 /* The frame that is lost may tell of others. */
@@ -377,6 +386,28 @@ static void count_sample(struct sampler *sampler, enum sample_state state)
 			count(&sampler->markers[marker]);
 }
 
+/* What the kernel was doing for the thread. */
+static void show_kernel(struct sampler *sampler)
+{
+	for (uint32_t i = 0; i < sampler->kernel.count; i++) {
+		struct frame frame = {.kind = FRAME_HOST,
+		                      .value = sampler->kernel.frames[i]};
+
+		append(&sampler->list, &frame, frame.value);
+	}
+}
+
+/* The kernel's own part goes to perf by other ways. */
+static void emit_beacon(struct sampler *sampler, uint32_t frame_count)
+{
+	uint32_t kernel_count = sampler->kernel.count;
+
+	if (sampler->beacon)
+		beacon_emit(sampler->beacon,
+		            sampler->list.addresses + kernel_count,
+		            frame_count - kernel_count);
+}
+
 static void take_sample(struct sampler *sampler, const ucontext_t *context)
 {
 	static const struct walk_visitor visitor = {
@@ -394,6 +425,7 @@ static void take_sample(struct sampler *sampler, const ucontext_t *context)
 	list->has_guest = false;
 	sampler->markers_seen = 0;
 	sampler->ring_full = false;
+	show_kernel(sampler);
 	walk_stack(&sampler->walk, sampler->options.vm, context, &visitor,
 	           sampler, &facts);
 	if (sampler->options.backtracer &&
@@ -409,8 +441,7 @@ static void take_sample(struct sampler *sampler, const ucontext_t *context)
 		return;
 	}
 	count_sample(sampler, state);
-	if (sampler->beacon)
-		beacon_emit(sampler->beacon, list->addresses, frame_count);
+	emit_beacon(sampler, frame_count);
 }
 
 /* Of some 32 samples, by their elapsed time: one that was interrupted counts no
@@ -436,6 +467,35 @@ static void average_time(struct sampler *sampler, uint64_t time_ns)
 }
 
 /*
+ * A signal waits until the thread leaves the kernel, so one may stand for several
+ * overflows of the clock: each is a sample, with the same user stack. Those in user
+ * code but the last one have waited for another reason, such as a blocked signal;
+ * what the stack was then is not known.
+ */
+static void take_kernel_samples(struct sampler *sampler,
+                                const ucontext_t *context)
+{
+	struct kernel_stack *kernel = &sampler->kernel;
+	uint64_t start_ns = sampler->sample_ns;
+	uint32_t sample_count = 0;
+
+	while (sample_clock_next_kernel(sampler->options.clock, kernel)) {
+		count_some(&sampler->lost[LOST_LATE], kernel->lost);
+		if ((kernel->count == 0 && !kernel->is_last) ||
+		    sample_count == SAMPLES_PER_SIGNAL_MAX) {
+			count(&sampler->lost[LOST_LATE]);
+			continue;
+		}
+		sampler->sample_ns = kernel->time_ns;
+		take_sample(sampler, context);
+		sample_count++;
+	}
+	count_some(&sampler->lost[LOST_LATE], kernel->lost);
+	if (sample_count > 0)
+		average_time(sampler, (now_ns() - start_ns) / sample_count);
+}
+
+/*
  * To look costs two system calls, a third of a warm sample, so a good answer holds
  * for FAULTS_LOOK_NS. A host that puts its own handler over ours is noticed that
  * much later: until then a load that faults would reach its handler. Loads hardly
@@ -451,18 +511,33 @@ static bool faults_are_caught(struct sampler *sampler)
 	return sampler->faults_caught_ns != 0;
 }
 
+/* Of a signal that is no sample: what its overflows tell would pass for a later
+ * one's. */
+static void lose_signal(struct sampler *sampler, enum lost_reason reason)
+{
+	count(&sampler->lost[reason]);
+	while (sample_clock_next_kernel(sampler->options.clock,
+	                                &sampler->kernel))
+		;
+}
+
 static void handle_own(struct sampler *sampler, const ucontext_t *context)
 {
 	/* sigismember() is safe, but a call; the mask's first word has it. */
 	if (context->uc_sigmask.__val[0] & (1ul << (SIGSEGV - 1))) {
-		count(&sampler->lost[LOST_FAULTS_BLOCKED]);
+		lose_signal(sampler, LOST_FAULTS_BLOCKED);
 		return;
 	}
 	sampler->sample_ns = now_ns();
 	if (!faults_are_caught(sampler)) {
-		count(&sampler->lost[LOST_FAULTS_REPLACED]);
+		lose_signal(sampler, LOST_FAULTS_REPLACED);
 		return;
 	}
+	if (sampler->options.clock->kernel_ring) {
+		take_kernel_samples(sampler, context);
+		return;
+	}
+	sampler->kernel.count = 0;
 	take_sample(sampler, context);
 	average_time(sampler, now_ns() - sampler->sample_ns);
 }

@@ -52,6 +52,7 @@ struct sampler {
 	struct lua_symbols *symbols; /* NULL in mode D */
 	struct walk walk;
 	struct frame_list list;
+	struct kernel_stack kernel;  /* of this sample */
 	uint64_t sample_ns;          /* CLOCK_MONOTONIC, when it began */
 	uint64_t faults_caught_ns;   /* last seen to be so, 0: not so */
 	uint32_t warm_up_count;      /* samples whose time did not count */

@@ -41,6 +41,7 @@ struct session_options {
 	uint64_t interval_ns; /* of CPU time, of the wall clock, or events */
 	enum sample_clock_kind first_clock;
 	struct sample_event event; /* first_clock SAMPLE_CLOCK_EVENT */
+	enum kernel_frames kernel; /* mode LUAM_SYSPROF_CALLGRAPH */
 
 	const char *path; /* of the dump; NULL: the callbacks take it */
 	struct rotation_options rotation;

@@ -64,6 +64,7 @@ static int open_threads(struct session *session, struct error *error)
 		.spares_caller = options->from_outside,
 		.first_clock = options->first_clock,
 		.event = options->event,
+		.kernel = options->kernel,
 		.overhead_permille = options->overhead_permille,
 		.interval_ns = options->interval_ns,
 		.sampler =

@@ -278,3 +278,6 @@ TESTS += tests/end-to-end/cycles.sh
 dist_check_SCRIPTS += tests/end-to-end/rotate.sh
 EXTRA_DIST += tests/end-to-end/rotate.lua
 TESTS += tests/end-to-end/rotate.sh
+
+dist_check_SCRIPTS += tests/end-to-end/kernel.sh
+TESTS += tests/end-to-end/kernel.sh

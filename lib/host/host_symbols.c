@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernel_symbols.h"
 #include "mappings.h"
 #include "object_symbols.h"
 #include "own_memory.h"
@@ -72,6 +73,7 @@ struct code_list {
 struct host_symbols {
 	struct code_list list;
 	struct object *objects;
+	struct kernel_symbols kernel;
 	uint64_t read_ns; /* when the mappings were read; 0: never */
 	size_t held_bytes;
 };
@@ -371,11 +373,16 @@ static void set_nameless(struct host_symbol *symbol, uint64_t address,
 void host_symbols_find(struct host_symbols *symbols, uint64_t address,
                        struct host_symbol *symbol)
 {
-	const struct code_mapping *mapping = find_mapping(symbols, address);
+	const struct code_mapping *mapping;
 	struct object_symbol found;
 	struct object *object;
 	uint64_t offset;
 
+	if (is_kernel_address(address)) {
+		kernel_symbols_find(&symbols->kernel, address, symbol);
+		return;
+	}
+	mapping = find_mapping(symbols, address);
 	if (!mapping || !mapping->object) {
 		set_unknown(symbol, address);
 		return;
@@ -418,6 +425,7 @@ void host_symbols_close(struct host_symbols *symbols)
 		symbols->objects = object->next;
 		free_object(symbols, object);
 	}
+	kernel_symbols_free(&symbols->kernel);
 	free(symbols->list.mappings);
 	free(symbols);
 }
@@ -425,5 +433,6 @@ void host_symbols_close(struct host_symbols *symbols)
 size_t host_symbols_held_bytes(const struct host_symbols *symbols)
 {
 	return symbols->held_bytes +
+	       kernel_symbols_held_bytes(&symbols->kernel) +
 	       symbols->list.count * sizeof(*symbols->list.mappings);
 }

@@ -403,6 +403,7 @@ const char *lost_reason_name(uint64_t reason)
 		[LOST_NESTED] = "nested signal",
 		[LOST_FAULTS_BLOCKED] = "faults blocked",
 		[LOST_FAULTS_REPLACED] = "fault handler replaced",
+		[LOST_LATE] = "late signal",
 	};
 
 	if (reason < LOST_COUNT && names[reason] != NULL)

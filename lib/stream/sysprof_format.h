@@ -127,7 +127,8 @@ enum extension_item {
 };
 
 enum frame_kind {
-	FRAME_HOST = 1,   /* native code: address of the instruction */
+	FRAME_HOST = 1,   /* native code: address of the instruction; of the
+	                   * kernel's if bit 63 is set */
 	FRAME_LUA = 2,    /* Lua function */
 	FRAME_C = 3,      /* C function called from Lua: its entry address */
 	FRAME_FAST = 4,   /* library function that the VM registers itself */
@@ -178,7 +179,8 @@ enum lost_reason {
 	LOST_NESTED = 3,         /* signal inside the handler */
 	LOST_FAULTS_BLOCKED = 4, /* SIGSEGV blocked: reading would be fatal */
 	LOST_FAULTS_REPLACED =
-		5, /* the host has replaced our SIGSEGV handler */
+		5,     /* the host has replaced our SIGSEGV handler */
+	LOST_LATE = 6, /* the signal came when its stack was gone */
 	LOST_COUNT
 };
 

@@ -124,7 +124,7 @@ local function start_refused(message, ...)
 end
 
 local NOT_A_TABLE = "the options must be a table with any of mode, " ..
-	"interval, clock, path, rotate, rotate_limit, scope, fork, " ..
+	"interval, clock, kernel, path, rotate, rotate_limit, scope, fork, " ..
 	"overhead, signal, perf, perf_dir, perf_unwind, got "
 start_refused(NOT_A_TABLE .. '"D"', "D")
 start_refused(NOT_A_TABLE .. "1", 1)
@@ -196,9 +196,16 @@ start_refused('rotate_limit must be the bytes of all dumps, such as "500M" ' ..
 start_refused('rotate needs mode "L" or "C": mode "D" writes no dump',
 	{rotate = 1})
 
+start_refused("kernel must be true or false, got 1", {mode = "C", kernel = 1})
+start_refused('kernel needs mode "C": others have no native stacks',
+	{mode = "L", kernel = true})
+start_refused('kernel needs another clock than "wall", whose timer does not ' ..
+	'tell what the kernel does; "context-switches" tells what blocks',
+	{mode = "C", clock = "wall", kernel = true})
+
 local UNKNOWN = "unknown option %s; the options are mode, interval, clock, " ..
-	"path, rotate, rotate_limit, scope, fork, overhead, signal, perf, " ..
-	"perf_dir, perf_unwind"
+	"kernel, path, rotate, rotate_limit, scope, fork, overhead, signal, " ..
+	"perf, perf_dir, perf_unwind"
 start_refused(UNKNOWN:format('"intervall"'), {mode = "D", intervall = 1})
 start_refused(UNKNOWN:format("1"), {"D"})
 start_refused(UNKNOWN:format("a table"), {[{}] = 1})

@@ -49,6 +49,7 @@ static const struct option long_options[] = {
 	{"mode", required_argument, NULL, 'm'},
 	{"interval", required_argument, NULL, 'i'},
 	{"clock", required_argument, NULL, 'c'},
+	{"kernel", no_argument, NULL, 'k'},
 	{"overhead", required_argument, NULL, 'O'},
 	{"signal", required_argument, NULL, 's'},
 	{"rotate", required_argument, NULL, 'r'},
@@ -79,6 +80,7 @@ static void print_help(void)
 	      "  -i, --interval=MS    milliseconds between samples, or events "
 	      "(10)\n"
 	      "  -c, --clock=NAME     cpu, wall, or an event of perf (cpu)\n"
+	      "      --kernel         the kernel's part of stacks, too\n"
 	      "      --overhead=N     percent of the time that samples may "
 	      "take "
 	      "(5)\n"
@@ -391,6 +393,9 @@ static bool parse_options(struct record *record, int argc, char **argv)
 			break;
 		case 'c':
 			setenv("LUAJIT_SYSPROF_CLOCK", optarg, 1);
+			break;
+		case 'k':
+			setenv("LUAJIT_SYSPROF_KERNEL", "1", 1);
 			break;
 		case 'O':
 			setenv("LUAJIT_SYSPROF_OVERHEAD", optarg, 1);
