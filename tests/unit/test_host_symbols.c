@@ -231,10 +231,43 @@ START_TEST(addresses_of_no_object_are_unknown)
 	void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC,
 	                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t addresses[] = {address_of(code), address_of(&code), 0, 0x1000,
-	                        UINT64_MAX - 1};
+	                        UINT64_C(1) << 62};
 
 	for (size_t i = 0; i < sizeof(addresses) / sizeof(*addresses); i++)
 		assert_symbol(addresses[i], "[unknown]", addresses[i], 1);
+}
+END_TEST
+
+/* The address of a kernel function, 0: it is hidden from this process. */
+static uint64_t kernel_function(const char *wanted)
+{
+	FILE *file = fopen("/proc/kallsyms", "re");
+	char line[512], name[256];
+	uint64_t address = 0, found = 0;
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		if (sscanf(line, "%" SCNx64 " %*c %255s", &address, name) ==
+		            2 &&
+		    strcmp(name, wanted) == 0)
+			found = address;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+START_TEST(the_kernel_is_named_as_far_as_it_tells)
+{
+	uint64_t function = kernel_function("vfs_read");
+	struct host_symbol symbol;
+
+	assert_symbol(UINT64_MAX - 1, "[kernel]", UINT64_MAX - 1, 1);
+	assert_symbol(UINT64_C(1) << 63, "[kernel]", UINT64_C(1) << 63, 1);
+	if (function == 0)
+		return;
+	host_symbols_find(symbols, function + 1, &symbol);
+	ck_assert_str_eq(symbol.name, "vfs_read");
+	ck_assert_uint_eq(symbol.start, function);
+	ck_assert_uint_gt(host_symbols_held_bytes(symbols), 1 << 20);
 }
 END_TEST
 
@@ -401,6 +434,7 @@ int main(void)
 	tcase_add_test(tests, best_of_several_names_is_taken);
 	tcase_add_test(tests, unwind_tables_bound_what_has_no_symbol);
 	tcase_add_test(tests, addresses_of_no_object_are_unknown);
+	tcase_add_test(tests, the_kernel_is_named_as_far_as_it_tells);
 	tcase_add_test(tests, libc_and_vdso_are_named);
 	tcase_add_test(tests, library_loaded_later_is_found);
 	tcase_add_test(tests, replaced_file_gives_no_wrong_name);
