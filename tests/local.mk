@@ -222,9 +222,10 @@ dist_check_SCRIPTS += tests/check-vm-layout-probe.sh
 EXTRA_DIST += tests/vm_layout_fixture.c
 TESTS += tests/check-vm-layout-probe.sh
 
-# Other builds of LuaJIT, from Debian's mirror: too long for every check.
+# Other builds of LuaJIT; those from Debian's mirror in the long form only.
 dist_check_SCRIPTS += tests/other-builds.sh
 EXTRA_DIST += tests/other_host.c
+TESTS += tests/other-builds.sh
 LONG_TESTS += tests/other-builds.sh
 
 # What may happen to a process while it is profiled.

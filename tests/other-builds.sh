@@ -6,8 +6,12 @@
 # the shares of a program that knows them.
 #
 # Packages come from Debian's mirror, by apt and into this test's directory
-# only. What cannot be had is skipped by name. Run by `make check-long`, or with
-# names of builds in OTHER_BUILDS by hand.
+# only. What cannot be had is skipped by name. `make check` looks at what needs no
+# package, in short; `make check-long` at all.
+#
+# By hand: OTHER_BUILDS has names of builds, such as "trixie tarantool".
+# OTHER_LUAJITS has paths of luajit programs, which are checked instead, e.g. of
+# a new revision. OTHER_PACKAGES is a directory that keeps the packages.
 set -u
 
 : "${top_srcdir:?run by make check}" "${top_builddir:?}" "${CC:=cc}"
@@ -23,8 +27,28 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 
+builds="library static luajit2 bullseye trixie sid tarantool"
 limit=60000
-[ "${LONG:-no}" = no ] || limit=200000
+shares=yes
+if [ "${LONG:-no}" = yes ]; then
+	limit=100000
+elif [ -n "${OTHER_LUAJITS-}" ]; then
+	builds=given
+elif [ -n "${OTHER_BUILDS-}" ]; then
+	builds=$OTHER_BUILDS
+else
+	builds="library static"
+	limit=10000
+	shares=no
+fi
+packages=${OTHER_PACKAGES:-$work/packages}
+case $packages in
+/*) ;;
+*)
+	echo "FAIL: OTHER_PACKAGES has to be an absolute path: $packages"
+	exit 1
+	;;
+esac
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 multiarch=x86_64-linux-gnu
@@ -56,21 +80,37 @@ apt_of()
 		-o Acquire::Retries=2 "$@"
 }
 
+# Downloads those packages of a suite that are not there yet.
+download()
+{
+	local suite=$1 package missing=()
+	shift
+	mkdir -p "$packages/$suite"
+	cd "$packages/$suite" || return 1
+	for package in "$@"; do
+		compgen -G "${package}_*.deb" >/dev/null ||
+			missing+=("$package")
+	done
+	[ ${#missing[@]} -eq 0 ] ||
+		apt_of "$suite" download "${missing[@]}" \
+			>"$work/download.log" 2>&1 || {
+		tail -n 2 "$work/apt/$suite/log" "$work/download.log"
+		return 1
+	}
+}
+
 # Unpacks packages of a suite: fetch SUITE DIRECTORY PACKAGE...
 fetch()
 {
 	local suite=$1 root=$2 package
 	shift 2
-	mkdir -p "$root" "$work/packages/$suite"
-	cd "$work/packages/$suite" || return 1
-	apt_of "$suite" download "$@" >download.log 2>&1 || {
-		tail -n 2 download.log
+	download "$suite" "$@" || {
 		cd "$work" || return 1
 		return 1
 	}
-	for package in *.deb; do
-		dpkg-deb -x "$package" "$root" || return 1
-		rm "$package"
+	mkdir -p "$root"
+	for package in "$@"; do
+		dpkg-deb -x "${package}"_*.deb "$root" || return 1
 	done
 	# Absolute links would lead out of the tree.
 	find "$root" -type l -lname '/*' | while read -r link; do
@@ -104,6 +144,7 @@ module_builddir=$top_builddir
 check_available()
 {
 	cat >available.lua <<-'LUA'
+		package.loaded["misc.sysprof"] = nil
 		local ok, message = require "misc.sysprof".available()
 		print(jit.version, ok, message)
 		io.stdout:flush()
@@ -127,8 +168,10 @@ check_steps()
 	return $status
 }
 
+# They need a minute, so not in the short form.
 check_shares()
 {
+	[ $shares = yes ] || return 0
 	LUAJIT=$1 SHARES_PROGRAMS="functions lines" \
 		"$top_srcdir/tests/end-to-end/shares.sh"
 }
@@ -301,7 +344,23 @@ check_tarantool()
 	check tarantool "$work/tarantool-runner"
 }
 
-for build in ${OTHER_BUILDS:-library static luajit2 bullseye trixie sid tarantool}; do
+# What the caller has. Tarantool's fork has a misc.sysprof of its own, which is
+# put aside.
+check_given()
+{
+	local luajit number=0
+	for luajit in $OTHER_LUAJITS; do
+		number=$((number + 1))
+		cat >"given-$number" <<-EOF
+			#!/bin/sh
+			exec $luajit -e 'package.loaded["misc.sysprof"] = nil' "\$@"
+		EOF
+		chmod +x "given-$number"
+		check "$luajit" "$work/given-$number"
+	done
+}
+
+for build in $builds; do
 	"check_$build"
 done
 echo "passed:${passed:- none}; skipped:${skipped:- none}; failed:${failed:- none}"
