@@ -50,8 +50,8 @@ struct jitdump_saved {
  * below the CFA.
  *
  * perf maps the rules behind the code, where they hide whatever else is there.
- * Without them in the mapping libunwind cannot read them (perf 6.1), but libdw
- * can (perf 6.12).
+ * Without them in the mapping libunwind cannot read them (Debian's perf 6.1 and
+ * 6.12), but libdw can (7.2).
  */
 #define JITDUMP_ROOM_BYTES 80
 

@@ -277,8 +277,8 @@ static void look_at_jitdump(struct findings *findings,
 		find(findings, GRADE_OK, "jitdump %s", path);
 	if (strncmp(process->jitdump, "/tmp/", 5) != 0)
 		find(findings, GRADE_NOTE,
-		     "the jitdump is not in /tmp: perf 6.12 finds no callers "
-		     "of traces then");
+		     "the jitdump is not in /tmp: a perf that unwinds with "
+		     "libdw finds no callers of traces then");
 }
 
 static void look_at_namespaces(struct findings *findings,
