@@ -6,8 +6,8 @@
  * raises the signal of the descriptor, and the event goes on by itself. It has one
  * only where the kernel's frames are wanted, which nobody but the kernel can tell.
  *
- * A pending SIGPROF outlives execve(2), and so does an interval timer: a host
- * that replaces itself has to stop its profile first.
+ * A pending signal outlives execve(2), and so does an interval timer: where SIGPROF
+ * is the signal, a host that replaces itself has to stop its profile first.
  */
 #include "clock.h"
 
@@ -202,6 +202,22 @@ static int set_timer(struct sample_clock *clock, uint64_t interval_ns)
 	struct itimerspec value = {interval, interval};
 
 	return timer_settime(clock->timer, 0, &value, NULL);
+}
+
+bool sample_clock_can_send(void)
+{
+	struct sample_clock clock = {.kind = SAMPLE_CLOCK_PERF,
+	                             .interval_ns = SAMPLE_INTERVAL_NS_MAX,
+	                             .fd = -1};
+
+	if (open_timer(&clock, CLOCK_MONOTONIC, gettid()) == 0) {
+		timer_delete(clock.timer);
+		return true;
+	}
+	if (open_perf_clock(&clock, gettid()) < 0)
+		return false;
+	close(clock.fd);
+	return true;
 }
 
 /* ---- process timer ------------------------------------------------------ */

@@ -25,9 +25,11 @@
 #include "error.h"
 
 /* The signal of all clocks of the process, SIGPROF unless another one is set. It
- * changes only while no clock is open. The process timer has SIGPROF alone. */
+ * changes only while no clock is open. The process timer has SIGPROF alone; is there
+ * another clock here? */
 int sample_clock_signal(void);
 void sample_clock_set_signal(int signal);
+bool sample_clock_can_send(void);
 
 enum sample_clock_kind {
 	SAMPLE_CLOCK_PERF,
@@ -99,7 +101,7 @@ int sample_clock_set_interval(struct sample_clock *clock, uint64_t interval_ns);
 int sample_event_find(const char *name, struct sample_event *event,
                       struct error *error);
 
-/* Signals sent before may still be pending when these return: the SIGPROF
+/* Signals sent before may still be pending when these return: the
  * handler must stay until they are drained. */
 void sample_clock_stop(struct sample_clock *clock);
 void sample_clock_close(struct sample_clock *clock);

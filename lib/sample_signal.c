@@ -66,15 +66,36 @@ const char *sample_signal_name(int number)
 	}
 }
 
+static bool is_blocked(int number)
+{
+	sigset_t blocked;
+
+	return pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 &&
+	       sigismember(&blocked, number) == 1;
+}
+
+static bool is_free(int number)
+{
+	struct sigaction action;
+
+	return sigaction(number, NULL, &action) < 0 || !has_handler(&action) ||
+	       is_our_action(&action);
+}
+
+void sample_signal_choose(bool spares_caller)
+{
+	sample_clock_set_signal(SIGURG);
+	if (!is_free(SIGURG) || (!spares_caller && is_blocked(SIGURG)) ||
+	    !sample_clock_can_send())
+		sample_clock_set_signal(SIGPROF);
+}
+
 /* Another profiler of the process would take our signals, or we its. */
 int sample_signal_check(bool spares_caller, struct error *error)
 {
 	int number = sample_clock_signal();
-	struct sigaction action;
-	sigset_t blocked;
 
-	if (sigaction(number, NULL, &action) == 0 && has_handler(&action) &&
-	    !is_our_action(&action))
+	if (!is_free(number))
 		return error_set(error, PROFILE_ERRUSE, EBUSY,
 		                 "SIG%s has a handler already: another "
 		                 "profiler (such as jit.p) is active in this "
@@ -83,8 +104,7 @@ int sample_signal_check(bool spares_caller, struct error *error)
 		                 sample_signal_name(number));
 	if (check_profiling_timer(error) < 0)
 		return -1;
-	if (!spares_caller && pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 &&
-	    sigismember(&blocked, number) == 1)
+	if (!spares_caller && is_blocked(number))
 		return error_set(error, PROFILE_ERRUSE, EINVAL,
 		                 "SIG%s is blocked on this thread, so no "
 		                 "sample would arrive; unblock it with "

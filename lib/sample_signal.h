@@ -14,6 +14,12 @@
 /* "PROF", "URG", …: of the signals that can be chosen. */
 const char *sample_signal_name(int number);
 
+/* Sets the signal of the clocks: SIGURG, unless the process uses it or no clock can
+ * send it; then SIGPROF. A signal that is under way when the process executes another
+ * program reaches that one, and SIGURG is ignored by default. spares_caller as
+ * below. */
+void sample_signal_choose(bool spares_caller);
+
 /* -1 if another profiler of the process uses the signal or its timer, or if the
  * signal is blocked on this thread, unless that is not to be sampled. */
 int sample_signal_check(bool spares_caller, struct error *error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Sampler: the SIGPROF handler, on the thread that is sampled. It writes only
+ * Sampler: the handler of the clocks' signal, on the thread that is sampled. It writes only
  * to its sampler and leaves errno alone.
  */
 #include "sampler_state.h"

@@ -355,6 +355,10 @@ int session_check_available(lua_State *L, struct error *error)
 		return -1;
 	if (session_is_in_the_way(L))
 		return 0;
+	pthread_mutex_lock(&sessions.lock);
+	if (!sessions.first)
+		sample_signal_choose(false);
+	pthread_mutex_unlock(&sessions.lock);
 	if (sample_signal_check(false, error) < 0 ||
 	    sample_clock_open(&clock, SAMPLE_CLOCK_PERF,
 	                      (pid_t)syscall(SYS_gettid),

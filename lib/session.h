@@ -2,7 +2,7 @@
 /*
  * Session: one profile, from start to stop. It is of one VM, of which there is one
  * at most, or of the whole process, and then the only one. It owns the sampled
- * threads and the writer; all of them share the SIGPROF action.
+ * threads and the writer; all of them share the action of one signal.
  *
  * Called from ordinary code on any thread, never from the signal handler. No
  * lock is held while a callback of the host runs, so callbacks may call in
@@ -33,7 +33,7 @@ struct session_options {
 	/* The calling thread and the VM are the profiler's own, and not what
 	 * anybody wants to see. */
 	bool from_outside;
-	int signal;                 /* of the clock, 0: SIGPROF */
+	int signal;                 /* of the clock, 0: any that is free */
 	uint32_t overhead_permille; /* as in struct sampled_threads_options */
 	enum perf_names_kind perf;  /* names and stacks for perf too */
 	const char *perf_dir;       /* of the jitdump, NULL: /tmp */

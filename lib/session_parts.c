@@ -21,16 +21,17 @@
 /* All profiles of the process share the signal. */
 static int choose_signal(const struct session *session, struct error *error)
 {
-	int wanted =
-		session->options.signal ? session->options.signal : SIGPROF;
+	int wanted = session->options.signal;
 	bool free;
 
 	pthread_mutex_lock(&sessions.lock);
 	free = sessions.first == session && !session->next;
-	if (free)
+	if (free && wanted)
 		sample_clock_set_signal(wanted);
+	else if (free)
+		sample_signal_choose(session->options.from_outside);
 	pthread_mutex_unlock(&sessions.lock);
-	if (free || sample_clock_signal() == wanted)
+	if (free || !wanted || sample_clock_signal() == wanted)
 		return 0;
 	return error_set(
 		error, PROFILE_ERRUSE, EBUSY,

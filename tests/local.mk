@@ -256,7 +256,8 @@ tests_real_tables_at_exit_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version \
 	-rpath /nowhere
 dist_check_SCRIPTS += tests/real/tables.sh
 TESTS += tests/real/tables.sh
-# The same for processes that run already.
+
+# Processes that run already.
 check_PROGRAMS += tests/end-to-end/attach_host
 tests_end_to_end_attach_host_LDADD = $(LUAJIT_LIBS)
 dist_check_SCRIPTS += tests/end-to-end/attach.sh

@@ -244,6 +244,7 @@ static void ignore_signal(int signal)
 	(void)signal;
 }
 
+/* SIGURG is the signal unless the host uses it; then it is SIGPROF. */
 static void start_where_signals_are_taken(lua_State *L)
 {
 	struct luam_Sysprof_Options options = options_for(LUAM_SYSPROF_LEAF);
@@ -252,6 +253,13 @@ static void start_where_signals_are_taken(lua_State *L)
 	struct sigaction action;
 	sigset_t set;
 
+	CHECK(luaM_sysprof_start(L, &options) == PROFILE_SUCCESS);
+	CHECK(sigaction(SIGURG, NULL, &action) == 0);
+	CHECK(action.sa_handler != SIG_DFL);
+	CHECK(luaM_sysprof_stop(L) == PROFILE_SUCCESS);
+	CHECK(sigaction(SIGURG, NULL, &action) == 0);
+	CHECK(action.sa_handler == SIG_DFL);
+	signal(SIGURG, ignore_signal);
 	signal(SIGPROF, ignore_signal);
 	refuse(L, &options, PROFILE_ERRUSE, "SIGPROF has a handler", 1);
 	CHECK(sigaction(SIGPROF, NULL, &action) == 0);
@@ -569,7 +577,8 @@ static void end_on_another_thread(void)
 	lua_close(L);
 }
 
-/* The default action of a late SIGPROF would end this process. */
+/* The default action of a late SIGPROF would end this process. SIGURG has a
+ * handler by now. */
 static void start_and_stop_often(lua_State *L)
 {
 	struct luam_Sysprof_Options options;

@@ -10,6 +10,9 @@ typedef struct { unsigned long bits[16]; } sigset_t;
 int sigemptyset(sigset_t *set);
 int sigaddset(sigset_t *set, int signal);
 int pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
+typedef int (*sighandler_t)(int);
+sighandler_t signal(int, sighandler_t);
+int abs(int);
 ]]
 
 -- ---- small tools ----------------------------------------------------------
@@ -349,20 +352,30 @@ collectgarbage()
 assert(sysprof.report().running)
 expect({true}, sysprof.stop)
 
--- ---- other users of SIGPROF --------------------------------------------------------------
+-- ---- other users of the signal ---------------------------------------------------------------
 
 local profile = require "jit.profile"
 profile.start("i10", function() end)
+expect({true}, sysprof.available)
+expect({true}, sysprof.start, {mode = "D"})
+expect({true}, sysprof.stop)
 refused("SIGPROF has a handler already: another profiler (such as jit.p) is " ..
 	"active in this process; stop it first, or choose another signal by " ..
-	"the option signal", EBUSY, sysprof.start)
+	"the option signal", EBUSY, sysprof.start, {signal = "SIGPROF"})
+-- Without SIGURG there is SIGPROF alone.
+local SIGURG, handler = 23, ffi.cast("sighandler_t", ffi.C.abs)
+local before = ffi.C.signal(SIGURG, handler)
 local available, reason = sysprof.available()
 assert(available == false)
 assert(reason:find("SIGPROF has a handler already", 1, true) == 1, reason)
-expect({true}, sysprof.start, {mode = "D", signal = "SIGURG"})
-expect({true}, sysprof.stop)
+refused("SIGPROF has a handler already: another profiler (such as jit.p) is " ..
+	"active in this process; stop it first, or choose another signal by " ..
+	"the option signal", EBUSY, sysprof.start)
 profile.stop()
 expect({true}, sysprof.available)
+expect({true}, sysprof.start, {mode = "D"})
+assert(ffi.C.signal(SIGURG, before) == handler)
+expect({true}, sysprof.stop)
 
 local set = ffi.new("sigset_t")
 local SIGPROF, SIG_BLOCK, SIG_UNBLOCK = 27, 0, 1
@@ -370,7 +383,10 @@ ffi.C.sigemptyset(set)
 ffi.C.sigaddset(set, SIGPROF)
 ffi.C.pthread_sigmask(SIG_BLOCK, set, nil)
 refused("SIGPROF is blocked on this thread, so no sample would arrive; " ..
-	"unblock it with pthread_sigmask()", EINVAL, sysprof.start)
+	"unblock it with pthread_sigmask()", EINVAL, sysprof.start,
+	{signal = "SIGPROF"})
+expect({true}, sysprof.start, {mode = "D"})
+expect({true}, sysprof.stop)
 ffi.C.pthread_sigmask(SIG_UNBLOCK, set, nil)
 
 -- And after us it works again, in this process.

@@ -84,7 +84,7 @@ static void print_help(void)
 	      "      --overhead=N     percent of the time that samples may "
 	      "take "
 	      "(5)\n"
-	      "      --signal=NAME    SIGPROF, SIGURG, SIGUSR1, SIGUSR2, "
+	      "      --signal=NAME    SIGURG, SIGPROF, SIGUSR1, SIGUSR2, "
 	      "SIGIO\n"
 	      "      --rotate=WHEN    a new dump FILE.PID.TIME after WHEN: "
 	      "60s, "
