@@ -62,7 +62,10 @@ check()
 # library's own, which it handles from its first thread on.
 describe()
 {
-	echo "descriptors $(find /proc/"$1"/fd -type l | wc -l)"
+	# A library that is being loaded is a descriptor, too.
+	for _ in 1 2 3 4 5 6 7 8; do
+		find /proc/"$1"/fd -type l | wc -l
+	done | sort -n | sed 's/^/descriptors /;q'
 	grep -E '^(Threads|SigBlk):' /proc/"$1"/status
 	grep -E '^Sig(Ign|Cgt):' /proc/"$1"/status | sed 's/.\(........\)$/_\1/'
 	grep -c 'r-xp 00000000 00:00 0' /proc/"$1"/maps || true
