@@ -14,6 +14,9 @@ lib_libbase_la_SOURCES = lib/error.c lib/error.h \
 noinst_LTLIBRARIES += lib/libhost.la
 lib_libhost_la_SOURCES = lib/host/cpu.h lib/host/cpu_x86_64.h \
 	lib/host/eh_frame.c lib/host/eh_frame.h \
+	lib/host/cfa_program.c lib/host/cfa_program.h \
+	lib/host/dwarf_cursor.c lib/host/dwarf_cursor.h \
+	lib/host/unwind_rows.c lib/host/unwind_rows.h \
 	lib/host/elf_image.c lib/host/elf_image.h \
 	lib/host/host_symbols.c lib/host/host_symbols.h \
 	lib/host/kernel_symbols.c lib/host/kernel_symbols.h \

@@ -7,18 +7,8 @@
 #ifndef HOST_EH_FRAME_H
 #define HOST_EH_FRAME_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "unwind_table.h"
-
-/* Bytes that were copied from an address, to which positions in them refer. */
-struct memory_copy {
-	uint64_t address;
-	const uint8_t *bytes;
-	size_t count;
-};
+#include "dwarf_cursor.h"
+#include "unwind_rows.h"
 
 /* Where the frame information of all functions lies that the .eh_frame_hdr
  * lists: from *start to the last one's first byte, *last. False for a header
@@ -34,7 +24,5 @@ uint64_t eh_frame_entry_bytes(const uint8_t head[4]);
 struct unwind_rows *eh_frame_decode(const struct memory_copy *header,
                                     const struct memory_copy *frames,
                                     uint64_t object_start, bool *out_of_memory);
-
-void unwind_rows_free(struct unwind_rows *rows);
 
 #endif

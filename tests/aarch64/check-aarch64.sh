@@ -25,10 +25,12 @@ for optimisation in -O0 -O2 '-O2 -mbranch-protection=standard'; do
 		-D_GNU_SOURCE -I "$lib" $(pkg-config --cflags luajit) \
 		-o "$work/program" \
 		"$top_srcdir/tests/aarch64/unwind_program.c" \
+		"$lib/host/cfa_program.c" "$lib/host/dwarf_cursor.c" \
 		"$lib/host/eh_frame.c" "$lib/host/elf_image.c" \
 		"$lib/host/mappings.c" "$lib/host/own_memory.c" \
 		"$lib/host/unwind_aarch64_sig.c" \
-		"$lib/host/unwind_guess_sig.c" "$lib/host/unwind_table.c" \
+		"$lib/host/unwind_guess_sig.c" \
+		"$lib/host/unwind_rows.c" "$lib/host/unwind_table.c" \
 		"$lib/host/unwind_table_sig.c" "$lib/error.c" \
 		"$lib/load_faults.c" "$lib/load_sig.c" -lpthread
 	qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu "$work/program"

@@ -288,16 +288,84 @@ static void copy_late(struct copies *copies)
 	dlclose(library);
 }
 
-static void decode(const struct copies *copies)
+static struct unwind_rows *decode_rows(const struct copies *copies)
 {
 	bool out_of_memory;
 	uint64_t start, last;
+	struct unwind_rows *rows;
 
 	eh_frame_locate(&copies->header, &start, &last);
-	unwind_rows_free(eh_frame_decode(&copies->header, &copies->frames,
-	                                 copies->object_start, &out_of_memory));
+	rows = eh_frame_decode(&copies->header, &copies->frames,
+	                       copies->object_start, &out_of_memory);
 	ck_assert(!out_of_memory);
+	return rows;
 }
+
+/* Whatever comes out can be searched. */
+static void decode(const struct copies *copies)
+{
+	struct unwind_rows *rows = decode_rows(copies);
+	size_t i;
+
+	for (i = 0; rows && i < rows->count; i++) {
+		ck_assert_uint_lt(rows->rule_numbers[i], rows->rule_count);
+		ck_assert(!i || rows->ips[i] > rows->ips[i - 1]);
+	}
+	unwind_rows_free(rows);
+}
+
+static void free_copies(struct copies *copies)
+{
+	free((void *)copies->header.bytes);
+	free((void *)copies->frames.bytes);
+}
+
+/* Has the address a rule by these copies? */
+static bool rules_cover(const struct copies *copies, uint64_t address)
+{
+	struct unwind_rows *rows = decode_rows(copies);
+	size_t i = rows->count;
+	bool found;
+
+	while (i && rows->ips[i - 1] > address - copies->object_start)
+		i--;
+	found = i && !(rows->rules[rows->rule_numbers[i - 1]].flags &
+	               UNWIND_NO_RULE);
+	unwind_rows_free(rows);
+	return found;
+}
+
+/* The function before it must not seem to go on there. */
+START_TEST(a_function_with_a_broken_entry_has_no_rule)
+{
+	struct copies copies;
+	size_t offset = 0, function_count = 0;
+
+	copy_late(&copies);
+	while (offset + 12 <= copies.frames.count) {
+		uint8_t *entry = (uint8_t *)copies.frames.bytes + offset;
+		uint32_t bytes, cie, broken = INT32_MAX;
+		int32_t start; /* from where it stands, as compilers have it */
+
+		memcpy(&bytes, entry, 4);
+		memcpy(&cie, entry + 4, 4);
+		memcpy(&start, entry + 8, 4);
+		if (cie) {
+			uint64_t function = copies.frames.address + offset + 8 +
+			                    (uint64_t)(int64_t)start;
+
+			ck_assert(rules_cover(&copies, function));
+			memcpy(entry + 4, &broken, 4);
+			ck_assert(!rules_cover(&copies, function));
+			memcpy(entry + 4, &cie, 4);
+			function_count++;
+		}
+		offset += 4 + bytes;
+	}
+	ck_assert_uint_ge(function_count, 2);
+	free_copies(&copies);
+}
+END_TEST
 
 START_TEST(broken_frame_information_is_survived)
 {
@@ -331,8 +399,7 @@ START_TEST(broken_frame_information_is_survived)
 		copies.header.count = i;
 		decode(&copies);
 	}
-	free((void *)copies.header.bytes);
-	free((void *)copies.frames.bytes);
+	free_copies(&copies);
 }
 END_TEST
 
@@ -557,6 +624,7 @@ int main(void)
 	tcase_add_test(tests, a_cache_forgets_rules_of_an_older_set);
 	tcase_add_test(tests, sets_are_replaced_under_readers);
 	tcase_add_test(tests, broken_frame_information_is_survived);
+	tcase_add_test(tests, a_function_with_a_broken_entry_has_no_rule);
 	tcase_add_test(tests, a_walk_reaches_the_start_of_the_program);
 	tcase_add_test(tests, a_walk_goes_through_a_signal_handler_of_the_host);
 	tcase_add_test(tests, a_walk_reaches_the_start_of_a_thread);
