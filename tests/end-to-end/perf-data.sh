@@ -168,6 +168,18 @@ grep -q 'sum = sum + i % 3' annotated || fail "no Lua source in perf annotate"
 "$PERF" diff perf.data perf.data >report.diff 2>/dev/null
 grep -q '+0\.00%.*deep deep\.lua:1' report.diff || fail "perf diff"
 
+# hotspot's parser takes the first segment for the start of the file, and then
+# knows every function.
+readelf -lW perf.data.lua | awk '$1 == "LOAD" { print $2, $3; exit }' |
+	grep -q '^0x0* 0x0*$' || fail "hotspot would read wrong names"
+perfparser=$(find /usr/lib -name hotspot-perfparser -type f 2>/dev/null |
+	head -n 1)
+if [ -n "$perfparser" ]; then
+	"$perfparser" --input perf.data --output parsed 2>/dev/null
+	grep -aq 'deep deep\.lua:1' parsed || fail "hotspot knows no Lua function"
+	grep -aq 'lua_pcall' parsed || fail "hotspot knows no native function"
+fi
+
 # --- VM states -----------------------------------------------------------------
 
 "$parser" --format=perf-states -o states.data deep.dump

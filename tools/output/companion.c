@@ -402,11 +402,10 @@ static bool set_headers(Elf *elf, uint64_t code_bytes, uint64_t end)
 	*segment = (Elf64_Phdr){
 		.p_type = PT_LOAD,
 		.p_flags = PF_R | PF_X,
-		.p_offset = COMPANION_CODE_OFFSET,
-		.p_vaddr = COMPANION_CODE_OFFSET,
-		.p_paddr = COMPANION_CODE_OFFSET,
-		.p_filesz = code_bytes,
-		.p_memsz = code_bytes,
+		/* From the start of the file: libdwfl, in hotspot, takes the
+	         * first segment for that. */
+		.p_filesz = COMPANION_CODE_OFFSET + code_bytes,
+		.p_memsz = COMPANION_CODE_OFFSET + code_bytes,
 		.p_align = COMPANION_CODE_OFFSET,
 	};
 	return elf_update(elf, ELF_C_WRITE) >= 0;
