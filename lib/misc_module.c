@@ -500,6 +500,7 @@ static int sysprof_report(lua_State *L)
 	lua_setfield(L, -2, "running");
 	set_number(L, "threads", report.threads.thread_count);
 	set_number(L, "missed_threads", report.threads.missed_count);
+	set_number(L, "blocked_threads", report.threads.blocking_count);
 	set_number(L, "kernel_threads", report.threads.kernel_count);
 	set_held(L, &report);
 	set_number(L, "dumps", report.writer.dump_count);

@@ -31,6 +31,7 @@ struct sampled_thread {
 	unsigned int missed_count; /* looks since then */
 	bool ended;
 	bool clock_open;
+	bool is_blocking;          /* it blocked the signal at the last look */
 	bool has_kernel;           /* its samples have the kernel's frames */
 	uint64_t told_interval_ns; /* what the dump says */
 	struct sample_clock clock;
@@ -47,6 +48,7 @@ struct sampled_threads {
 	struct sampled_thread *first;
 	struct sampler_counters ended_counters;
 	uint64_t round;
+	size_t mask_turn; /* number of the thread whose mask is looked at next */
 	bool running;
 	bool disabled;
 };
@@ -343,6 +345,40 @@ static void limit_overhead(const struct sampled_threads *threads,
 		sample_clock_set_interval(&thread->clock, interval_ns);
 }
 
+/* Has the host blocked the clock's signal on this thread? Then no sample comes until
+ * it is unblocked, and nobody else could tell. */
+static bool blocks_signal(pid_t thread_id)
+{
+	unsigned long long blocked = 0;
+	char line[256], path[64];
+	FILE *status;
+
+	snprintf(path, sizeof(path), TASK_DIRECTORY "/%d/status",
+	         (int)thread_id);
+	status = fopen(path, "re");
+	while (status && fgets(line, sizeof(line), status))
+		if (strncmp(line, "SigBlk:", 7) == 0)
+			blocked = strtoull(line + 7, NULL, 16);
+	if (status)
+		fclose(status);
+	return (blocked >> (sample_clock_signal() - 1) & 1) != 0;
+}
+
+/* One thread at a time, since there may be hundreds. */
+static void look_at_next_mask(struct sampled_threads *threads)
+{
+	struct sampled_thread *thread = threads->first;
+
+	for (size_t i = threads->mask_turn++; i > 0 && thread; i--)
+		thread = thread->next;
+	if (!thread) {
+		threads->mask_turn = 1;
+		thread = threads->first;
+	}
+	if (thread->sampler && !thread->ended)
+		thread->is_blocking = blocks_signal(thread->thread_id);
+}
+
 static void look_after_clocks(struct sampled_threads *threads)
 {
 	for (struct sampled_thread *thread = threads->first; thread;
@@ -361,8 +397,10 @@ void sampled_threads_refresh(struct sampled_threads *threads)
 	if (threads->options.all_threads && threads->running &&
 	    look_at_threads(threads, gettid()) == 0)
 		let_go(threads);
-	if (threads->running)
+	if (threads->running) {
 		look_after_clocks(threads);
+		look_at_next_mask(threads);
+	}
 	pthread_mutex_unlock(&threads->lock);
 }
 
@@ -399,23 +437,6 @@ static int add_first(struct sampled_threads *threads, pid_t thread_id,
 		return error_set(error, PROFILE_ERRMEM, ENOMEM,
 		                 "no memory for the threads to sample");
 	return open_thread(threads, thread, SAMPLER_RING_BYTES, error);
-}
-
-static bool blocks_signal(pid_t thread_id)
-{
-	unsigned long long blocked = 0;
-	char line[256], path[64];
-	FILE *status;
-
-	snprintf(path, sizeof(path), TASK_DIRECTORY "/%d/status",
-	         (int)thread_id);
-	status = fopen(path, "re");
-	while (status && fgets(line, sizeof(line), status))
-		if (strncmp(line, "SigBlk:", 7) == 0)
-			blocked = strtoull(line + 7, NULL, 16);
-	if (status)
-		fclose(status);
-	return (blocked >> (sample_clock_signal() - 1) & 1) != 0;
 }
 
 /* The first thread of the process that can be sampled; its main thread may have
@@ -616,6 +637,8 @@ static void add_facts(const struct sampled_thread *thread,
 	facts->thread_count++;
 	if (thread->has_kernel)
 		facts->kernel_count++;
+	if (thread->is_blocking)
+		facts->blocking_count++;
 	facts->held_bytes += sampler_held_bytes(thread->sampler);
 	if (facts->interval_ns < thread->clock.interval_ns)
 		facts->interval_ns = thread->clock.interval_ns;
@@ -630,6 +653,10 @@ void sampled_threads_read_facts(struct sampled_threads *threads,
 
 	memset(facts, 0, sizeof(*facts));
 	pthread_mutex_lock(&threads->lock);
+	/* In mode D nobody else looks. */
+	if (threads->running)
+		threads->first->is_blocking =
+			blocks_signal(threads->first->thread_id);
 	for (thread = threads->first; thread; thread = thread->next) {
 		if (thread->sampler) {
 			add_facts(thread, facts);

@@ -96,12 +96,13 @@ const struct sample_clock *
 sampled_threads_clock(const struct sampled_threads *threads);
 
 struct sampled_threads_facts {
-	uint32_t thread_count; /* sampled now */
-	uint32_t missed_count; /* threads that could not be sampled */
-	uint32_t kernel_count; /* threads whose samples have kernel frames */
-	uint64_t held_bytes;   /* of all samplers at most */
-	uint64_t interval_ns;  /* the longest now in force */
-	uint64_t handler_ns;   /* the longest average time of a sample */
+	uint32_t thread_count;   /* sampled now */
+	uint32_t missed_count;   /* threads that could not be sampled */
+	uint32_t blocking_count; /* threads that block the signal */
+	uint32_t kernel_count;   /* threads whose samples have kernel frames */
+	uint64_t held_bytes;     /* of all samplers at most */
+	uint64_t interval_ns;    /* the longest now in force */
+	uint64_t handler_ns;     /* the longest average time of a sample */
 };
 
 void sampled_threads_read_facts(struct sampled_threads *threads,

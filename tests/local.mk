@@ -283,3 +283,9 @@ TESTS += tests/end-to-end/rotate.sh
 
 dist_check_SCRIPTS += tests/end-to-end/kernel.sh
 TESTS += tests/end-to-end/kernel.sh
+
+# What the system refuses or lacks.
+check_PROGRAMS += tests/faults/deny
+dist_check_SCRIPTS += tests/faults/outside.sh
+EXTRA_DIST += tests/faults/outside.lua
+TESTS += tests/faults/outside.sh
