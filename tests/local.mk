@@ -257,6 +257,9 @@ tests_real_tables_at_exit_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version \
 dist_check_SCRIPTS += tests/real/tables.sh
 TESTS += tests/real/tables.sh
 
+dist_check_SCRIPTS += tests/end-to-end/record-perf.sh
+TESTS += tests/end-to-end/record-perf.sh
+
 # Processes that run already.
 check_PROGRAMS += tests/end-to-end/attach_host
 tests_end_to_end_attach_host_LDADD = $(LUAJIT_LIBS)

@@ -161,6 +161,7 @@ tools_luajit_sysprof_SOURCES = tools/luajit_sysprof.c \
 	tools/commands/inject.c \
 	tools/commands/perf_command.c \
 	tools/commands/perf_file.c tools/commands/perf_file.h \
+	tools/commands/perf_run.c tools/commands/perf_run.h \
 	tools/commands/perf_sample.c tools/commands/perf_sample.h \
 	tools/commands/probe.c tools/commands/probe.h \
 	tools/commands/process.c tools/commands/process.h \

@@ -171,22 +171,33 @@ bool probe_find(const char *library, uint64_t offset,
 	return found;
 }
 
-int probe_set(const char *library, uint64_t offset)
+/* Without O_APPEND all other probes would go. 0 or an errno. */
+static int add_line(const char *line)
 {
-	char line[PATH_BYTES], path[128];
-	int length = snprintf(line, sizeof(line),
-	                      "p:luajit_sysprof/sample %s:0x%llx\n", library,
-	                      (unsigned long long)offset);
+	char path[128];
 	int error = 0;
 	int fd;
 
 	events_path(path);
-	/* Without O_APPEND all other probes would go. */
 	fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 	if (fd < 0)
 		return errno;
-	if (write(fd, line, (size_t)length) != length)
+	if (write(fd, line, strlen(line)) != (ssize_t)strlen(line))
 		error = errno;
 	close(fd);
 	return error;
+}
+
+int probe_set(const char *library, uint64_t offset)
+{
+	char line[PATH_BYTES];
+
+	snprintf(line, sizeof(line), "p:luajit_sysprof/sample %s:0x%llx\n",
+	         library, (unsigned long long)offset);
+	return add_line(line);
+}
+
+void probe_remove(void)
+{
+	add_line("-:luajit_sysprof/sample\n");
 }

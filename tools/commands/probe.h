@@ -23,6 +23,9 @@ bool probe_find(const char *library, uint64_t offset,
 /* Sets it, as luajit_sysprof:sample. 0 or an errno. */
 int probe_set(const char *library, uint64_t offset);
 
+/* Removes the one that was set, unless somebody records it. */
+void probe_remove(void);
+
 #define PROBE_OWN_NAME "luajit_sysprof:sample"
 
 #endif

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <glob.h>
 #include <libgen.h>
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "perf_run.h"
 #include "record_process.h"
 
 #define AGENT   "libluajit-sysprof-agent.so"
@@ -42,6 +44,7 @@ struct record {
 	int pid;        /* 0: the command is run */
 	double seconds;
 	bool force;
+	bool has_perf; /* perf record runs, too */
 };
 
 static const struct option long_options[] = {
@@ -97,8 +100,9 @@ static void print_help(void)
 	      "      --force          with -p: even if it has a seccomp "
 	      "filter\n"
 	      "      --no-follow      leave forked children alone\n"
-	      "      --perf[=KIND]    names for perf, too: map, lines, "
-	      "jitdump\n"
+	      "      --perf[=KIND]    let perf record run, too; names for it: "
+	      "map, lines,\n"
+	      "                       jitdump\n"
 	      "      --help\n"
 	      "\n"
 	      "Exit status: that of the command; 127 if it cannot be run. "
@@ -291,33 +295,78 @@ static void note_start(struct record *record)
 	         gmtime_r(&now, &utc));
 }
 
+/* Until the recorder lets it: perf has to be there first. */
+static void become_command(const struct record *record, int gate)
+{
+	char byte;
+
+	if (read(gate, &byte, 1) != 1)
+		_exit(STATUS_CANNOT_RUN);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
+	set_environment(record);
+	execvp(record->command[0], record->command);
+	tell("%s: %s", record->command[0], strerror(errno));
+	_exit(STATUS_CANNOT_RUN);
+}
+
+/* Starts it at the gate, as command_id. False with a message. */
+static bool fork_command(const struct record *record, int *gate)
+{
+	int ends[2];
+	pid_t child;
+
+	if (pipe2(ends, O_CLOEXEC) < 0) {
+		tell("cannot make a pipe: %s", strerror(errno));
+		return false;
+	}
+	child = fork();
+	if (child == 0) {
+		close(ends[1]);
+		become_command(record, ends[0]);
+	}
+	close(ends[0]);
+	*gate = ends[1];
+	if (child < 0) {
+		tell("cannot fork: %s", strerror(errno));
+		close(*gate);
+		return false;
+	}
+	command_id = child;
+	return true;
+}
+
+static bool wants_jitdump(void)
+{
+	const char *kind = getenv("LUAJIT_SYSPROF_PERF");
+
+	return kind && strcmp(kind, "jitdump") == 0;
+}
+
 static int run_command(const struct record *record)
 {
-	pid_t child;
-	int status;
+	struct perf_run perf = {.pid = 0};
+	int status, gate;
 
 	/* The terminal sends them to the command as well, which ends. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
-	child = fork();
-	if (child < 0) {
-		tell("cannot fork: %s", strerror(errno));
+	if (!fork_command(record, &gate))
 		return STATUS_BAD;
-	}
-	if (child == 0) {
-		signal(SIGINT, SIG_DFL);
-		signal(SIGQUIT, SIG_DFL);
-		set_environment(record);
-		execvp(record->command[0], record->command);
-		tell("%s: %s", record->command[0], strerror(errno));
-		_exit(STATUS_CANNOT_RUN);
-	}
-	command_id = child;
 	signal(SIGTERM, hand_on);
 	signal(SIGHUP, hand_on);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+	/* Command or perf may be gone when they are written to. */
+	signal(SIGPIPE, SIG_IGN);
+	if (record->has_perf)
+		perf_run_start(&perf, command_id, record->library,
+		               wants_jitdump());
+	if (write(gate, "", 1) != 1)
+		tell("the command has ended before it was run");
+	close(gate);
+	while (waitpid(command_id, &status, 0) < 0 && errno == EINTR)
 		;
 	show_dumps(record);
+	perf_run_end(&perf, record->path);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -352,8 +401,8 @@ static bool check_what(const struct record *record)
 		tell("a command is missing, or -p PID (see --help)");
 	else if (!record->pid && (record->seconds > 0 || record->force))
 		tell("--duration and --force belong to -p PID (see --help)");
-	else if (record->pid && record->rotates)
-		tell("--rotate needs a command (see --help)");
+	else if (record->pid && (record->rotates || record->has_perf))
+		tell("--rotate and --perf need a command (see --help)");
 	else
 		return true;
 	return false;
@@ -415,6 +464,7 @@ static bool parse_options(struct record *record, int argc, char **argv)
 			break;
 		case 'P':
 			setenv("LUAJIT_SYSPROF_PERF", optarg ? optarg : "1", 1);
+			record->has_perf = true;
 			break;
 		case 'p':
 			record->pid = parse_pid(optarg);

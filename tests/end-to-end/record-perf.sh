@@ -1,0 +1,130 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# luajit-sysprof record --perf: perf record runs beside the command, with the probe
+# where that may be set, and without it, or not at all, where it must be.
+set -eu
+
+: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
+: "${PERF:=perf}"
+if [ "${SANITIZERS:-no}" = yes ]; then
+	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
+	exit 77
+fi
+tools=$(cd "$top_builddir/tools" && pwd)
+tracing=/sys/kernel/tracing
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+unset LUA_CPATH
+
+fail()
+{
+	echo "FAIL: $*"
+	[ ! -e log ] || cat log
+	exit 1
+}
+
+check_dump()
+{
+	[ "$(tail -c 1 dump.bin | od -An -tx1)" = " 80" ] ||
+		fail "the dump has no end record"
+}
+
+cat >program.lua <<'LUA'
+local function hot(seconds)
+	local start, sum = os.clock(), 0
+	repeat
+		for i = 1, 10000 do sum = sum + i % 7 end
+	until os.clock() - start > seconds
+	return sum
+end
+hot(tonumber(arg[1]))
+os.exit(3)
+LUA
+
+# --- without perf -------------------------------------------------------------------
+
+mkdir bin
+ln -s "$(command -v "$LUAJIT")" bin/luajit
+status=0
+PATH=$work/bin "$tools/luajit-sysprof" record --perf -o dump.bin -- \
+	luajit program.lua 0.2 >log 2>&1 || status=$?
+[ $status = 3 ] || fail "without perf: status $status"
+grep -q 'it is not installed' log || fail "nothing said of a missing perf"
+check_dump
+
+command -v "$PERF" >/dev/null || {
+	echo "SKIP: perf is missing (Debian package: linux-perf)"
+	exit 77
+}
+if [ "$(command -v "$PERF")" != "$(command -v perf)" ]; then
+	ln -s "$(command -v "$PERF")" bin/perf
+	PATH=$work/bin:$PATH
+fi
+[ -e $tracing/uprobe_events ] ||
+	mount -t tracefs nodev $tracing 2>/dev/null || true
+
+# --- as it comes ----------------------------------------------------------------------
+
+# record OPTION... -- SECONDS
+record()
+{
+	status=0
+	"$tools/luajit-sysprof" record -i 1 -o dump.bin "$@" >log 2>&1 ||
+		status=$?
+	[ $status = 3 ] || fail "status $status"
+	check_dump
+}
+
+set_before=$(cat $tracing/uprobe_events 2>/dev/null || true)
+record --perf -- "$LUAJIT" program.lua 1
+if ! grep -q 'perf.data: [1-9]' log && grep -q 'perf: it does not record' log; then
+	echo "SKIP: $(grep 'does not record' log)"
+	exit 77
+fi
+grep -q 'perf.data: [1-9][0-9]* bytes' log || fail "no word of perf.data"
+if grep -q 'the probe cannot be set' log; then
+	echo "without the probe: $(grep 'cannot be set' log)"
+else
+	"$PERF" script -i perf.data -F comm,event,ip,sym >stacks 2>script.err
+	samples=$(grep -c 'luajit_sysprof:sample' stacks || true)
+	[ "$samples" -ge 20 ] || fail "only $samples samples of the probe"
+	named=$(grep -c ' hot program.lua:1' stacks || true)
+	[ "$named" -ge $((samples / 2)) ] ||
+		fail "hot() is in $named of $samples stacks"
+fi
+[ "$(cat $tracing/uprobe_events 2>/dev/null || true)" = "$set_before" ] ||
+	fail "a probe was left: $(cat $tracing/uprobe_events)"
+
+# A supervisor's signal ends all three.
+"$tools/luajit-sysprof" record --perf -i 1 -o dump.bin -- \
+	"$LUAJIT" program.lua 30 >log 2>&1 &
+recorder=$!
+sleep 3
+kill $recorder
+status=0
+wait $recorder || status=$?
+[ $status = 143 ] || fail "status $status after SIGTERM"
+grep -q 'perf.data: [1-9]' log || fail "no perf.data after SIGTERM"
+check_dump
+
+# --- without rights -----------------------------------------------------------------------
+
+chmod 755 .
+if [ "$(id -u)" = 0 ] &&
+	setpriv --reuid=65534 test -x "$tools/luajit-sysprof" 2>/dev/null; then
+	mkdir -m 777 other
+	cd other
+	status=0
+	HOME=$PWD setpriv --reuid=65534 --clear-groups \
+		"$tools/luajit-sysprof" record --perf -i 1 -o dump.bin -- \
+		"$LUAJIT" ../program.lua 1 >../log 2>&1 || status=$?
+	cd ..
+	# A library that is built where others may not read is none of perf's.
+	if [ $status = 3 ]; then
+		grep -q 'the probe cannot be set: only root' log ||
+			fail "an ordinary user has set a probe"
+		grep -q -e 'perf.data: [1-9]' -e 'perf: it does not record' \
+			log || fail "no word of perf"
+	fi
+fi
