@@ -309,10 +309,15 @@ void walk_stack(struct walk *walk, const struct vm *vm,
                 void *visitor_context, struct walk_facts *facts)
 {
 	const struct scratch_registers scratch = scratch_of(context);
+	struct live_words words = {
+		.registers = (uint64_t)&context->uc_mcontext,
+		.register_count = sizeof(gregset_t) / sizeof(greg_t),
+	};
 	struct cpu_registers registers;
 	struct vm_chain chain;
 
 	cpu_registers_read(&registers, context);
+	words.stack_pointer = registers.sp;
 	walk->native_count = 0;
 	walk->vm_frame_count = 0;
 	walk->visitor = visitor;
@@ -320,8 +325,8 @@ void walk_stack(struct walk *walk, const struct vm *vm,
 	unwind_cache_begin(&walk->rules);
 	vm_chain_begin(&chain, vm, &walk->rules, &scratch);
 	walk_native(walk, &chain, &registers);
-	guest_walk_begin(&walk->guest, vm, &walk->moved, walk->vm_frames,
-	                 walk->vm_frame_count);
+	guest_walk_begin(&walk->guest, vm, &walk->moved, &words,
+	                 walk->vm_frames, walk->vm_frame_count);
 	show_merged(walk);
 	unwind_cache_end(&walk->rules);
 	facts->vm = walk->vm_frame_count > 0 ? walk->vm_frames[0].vm : NULL;

@@ -569,32 +569,6 @@ static enum guest_result start_in_trace(struct guest_walk *walk,
 	return GUEST_WHOLE;
 }
 
-/* A pointer into where the stack was before it moved is shifted along. */
-static uint64_t follow_move(const struct lua_stack *old,
-                            const struct lua_stack *now, uint64_t pointer)
-{
-	if (pointer < old->start || pointer > old->end)
-		return pointer;
-	return pointer - old->start + now->start;
-}
-
-static void repair_moved(struct guest_walk *walk, uint64_t *stored_base,
-                         uint64_t *jit_base)
-{
-	struct lua_stack *seen =
-		&walk->moved->seen[(walk->thread >> 6) % MOVED_STACKS];
-
-	if (*stored_base >= walk->stack.start &&
-	    *stored_base <= walk->stack.end) {
-		*seen = walk->stack;
-		return;
-	}
-	if (seen->thread != walk->thread)
-		return;
-	*stored_base = follow_move(seen, &walk->stack, *stored_base);
-	*jit_base = follow_move(seen, &walk->stack, *jit_base);
-}
-
 /* The recorder, the exit handler and lua_cpcall() enter the VM without a Lua
  * frame; the C frame then holds how much of the Lua stack was in use. Address
  * of the first slot that belongs to this VM frame, 0 for an ordinary entry. */
@@ -678,7 +652,7 @@ static enum guest_result start_coroutine(struct guest_walk *walk, size_t index,
 			innermost = false;
 	if (innermost)
 		jit_base = read_jit_base(walk->vm);
-	repair_moved(walk, &stored_base, &jit_base);
+	moved_stack_follow(walk->moved, &walk->stack, &stored_base, &jit_base);
 	if (is_frameless(walk, index, stored_base)) {
 		*skip = true;
 		return GUEST_WHOLE;
@@ -778,46 +752,74 @@ static bool segment_is_empty(const struct guest_walk *walk, size_t index)
 	       !segments_fit(walk, index) && segments_fit(walk, next);
 }
 
+/* The stack is being moved, and what is left of it where it was is broken here:
+ * goes on in the new place. */
+static bool change_to_copy(struct guest_walk *walk)
+{
+	uint64_t start = moved_stack_find_copy(&walk->words, walk->vm->layout,
+	                                       &walk->stack);
+
+	if (!start)
+		return false;
+	walk->frame += start - walk->stack.start;
+	walk->stack.end += start - walk->stack.start;
+	walk->stack.start = start;
+	return true;
+}
+
+/* Shows the present frame, if that is a call. */
+static bool visit_frame(struct guest_walk *walk, struct lua_frame *contents,
+                        guest_visitor visit, void *context)
+{
+	if (!lua_frame_read(walk->vm->layout, walk->frame, contents))
+		return false;
+	/* The lower copy of a vararg frame and dummies are not calls */
+	if (contents->function == walk->stack.thread ||
+	    link_type(contents->link) == LINK_VARARG)
+		return true;
+	if (walk->base_function)
+		contents->function = walk->base_function;
+	walk->base_function = 0;
+	walk->call = (struct guest_call){.frame = walk->frame};
+	if (link_type(contents->link) == LINK_LUA)
+		walk->call.pc = contents->link;
+	if (!visit_function(walk, contents->function, walk->pc, walk->compiled,
+	                    visit, context))
+		return false;
+	walk->compiled = false;
+	return true;
+}
+
 static enum guest_result walk_frames(struct guest_walk *walk,
                                      guest_visitor visit, void *context)
 {
 	const struct vm_layout *layout = walk->vm->layout;
-	uint64_t bottom = stack_bottom(layout, &walk->stack);
-	bool border;
 	struct lua_frame contents;
+	bool border = false;
 
-	while (walk->frame > bottom) {
-		if (!lua_frame_read(layout, walk->frame, &contents))
+	while (!border && walk->frame > stack_bottom(layout, &walk->stack)) {
+		if (!visit_frame(walk, &contents, visit, context) &&
+		    !(change_to_copy(walk) &&
+		      visit_frame(walk, &contents, visit, context)))
 			return GUEST_BAD_FRAME;
-		/* The lower copy of a vararg frame and dummies are not calls */
-		if (contents.function != walk->stack.thread &&
-		    link_type(contents.link) != LINK_VARARG) {
-			if (walk->base_function)
-				contents.function = walk->base_function;
-			walk->base_function = 0;
-			walk->call = (struct guest_call){.frame = walk->frame};
-			if (link_type(contents.link) == LINK_LUA)
-				walk->call.pc = contents.link;
-			if (!visit_function(walk, contents.function, walk->pc,
-			                    walk->compiled, visit, context))
-				return GUEST_BAD_FRAME;
-			walk->compiled = false;
-		}
-		if (!step_down(walk, contents.link, &border))
+		if (!step_down(walk, contents.link, &border) &&
+		    !(change_to_copy(walk) &&
+		      lua_frame_read(layout, walk->frame, &contents) &&
+		      step_down(walk, contents.link, &border)))
 			return GUEST_BAD_FRAME;
-		if (border)
-			break;
 	}
-	walk->active = walk->frame > bottom;
+	walk->active = walk->frame > stack_bottom(layout, &walk->stack);
 	return GUEST_WHOLE;
 }
 
 void guest_walk_begin(struct guest_walk *walk, const struct vm *vm,
                       struct moved_stacks *moved,
+                      const struct live_words *words,
                       const struct vm_frame *vm_frames, size_t count)
 {
 	walk->vm = vm;
 	walk->moved = moved;
+	walk->words = *words;
 	walk->vm_frames = vm_frames;
 	walk->vm_frame_count = count;
 	walk->thread = 0;

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "moved_stack_sig.h"
 #include "object_sig.h"
 #include "vm.h"
 #include "vm_frame_sig.h"
@@ -54,14 +55,6 @@ enum guest_result {
 	GUEST_BAD_FRAME, /* the stack is broken below the frames shown */
 };
 
-/* Where the stack of a coroutine was at its last sample. While a stack is being
- * moved some pointers still go into the old one. One a sampler; zeroed. */
-#define MOVED_STACKS 64
-
-struct moved_stacks {
-	struct lua_stack seen[MOVED_STACKS];
-};
-
 /* Coroutines on one stack whose walk waits for a VM inside of theirs to end. */
 #define WAITING_MAX 8
 
@@ -76,6 +69,7 @@ struct guest_place {
 struct guest_walk {
 	const struct vm *vm; /* of the present segment */
 	struct moved_stacks *moved;
+	struct live_words words; /* of the interrupted code */
 	/* The VM frames of this sample, innermost first. */
 	const struct vm_frame *vm_frames;
 	size_t vm_frame_count;
@@ -99,6 +93,7 @@ struct guest_walk {
 
 void guest_walk_begin(struct guest_walk *walk, const struct vm *vm,
                       struct moved_stacks *moved,
+                      const struct live_words *words,
                       const struct vm_frame *vm_frames, size_t count);
 
 /* Shows the frames that run in vm_frames[index], innermost first. Ask for each

@@ -25,9 +25,9 @@ local CHANGE_MAX = 3
 local LOOK_AHEAD = 3
 
 -- Shares of all steps that may be marked or lack the leaf's line; the variables
--- are in percent. Which traces are compiled differs from run to run, and with it
--- what is marked: 0.02 to 0.07 % has been seen at the short limit.
-local MARKED_MAX = (tonumber(os.getenv("STEP_MARKED_MAX")) or 0.1) / 100
+-- are in percent. Marked are some instructions of the recorder, where it moves a
+-- frame to stitch a trace: up to 0.002 %.
+local MARKED_MAX = (tonumber(os.getenv("STEP_MARKED_MAX")) or 0.02) / 100
 local NO_LINE_MAX = (tonumber(os.getenv("STEP_NO_LINE_MAX")) or 0.5) / 100
 
 local function read_file(name)
