@@ -242,7 +242,7 @@ LONG_TESTS += tests/programs/check-programs.sh
 # luajit-sysprof record, and real programs under it, each of which is skipped
 # where it is not installed.
 real_tests = tests/real/sysbench.sh tests/real/neovim.sh \
-	tests/real/dnsdist.sh tests/real/nginx.sh
+	tests/real/dnsdist.sh tests/real/nginx.sh tests/real/attach.sh
 dist_check_SCRIPTS += tests/end-to-end/record.sh $(real_tests)
 EXTRA_DIST += tests/real/common.sh
 TESTS += tests/end-to-end/record.sh $(real_tests)

@@ -1,0 +1,198 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# luajit-sysprof record -p on real programs, idle and at work: an editor, a name
+# server with many threads, and the workers of a web server under load. They answer
+# before, meanwhile and afterwards.
+# shellcheck disable=SC1091,SC2034,SC2154
+program=luajit
+. "${top_srcdir:?run by make check}/tests/real/common.sh"
+: "${LUAJIT:=luajit}"
+pids=
+# shellcheck disable=SC2086
+trap '[ -z "$pids" ] || kill $pids 2>/dev/null || true; rm -rf "$work"' EXIT
+shown=
+
+# attach OPTION... PID: two in a row, so that the libraries are there already.
+attach()
+{
+	"$record" record -i 1 -d 0.2 -o first.bin -p "$1" >log 2>&1 ||
+		{ cat log; fail "attaching to $program"; }
+	"$record" record -i 1 -d "$2" -o dump.bin -p "$1" >log 2>&1 ||
+		{ cat log; fail "attaching to $program once more"; }
+	check_whole first.bin
+	check_whole dump.bin
+	shown="$shown $program"
+}
+
+case $("$LUAJIT" -e 'local s = os.clock() repeat until os.clock() - s > 3' &
+	sleep 0.5
+	"$record" record -d 0.1 -o any.bin -p $! 2>&1) in
+*ptrace_scope* | *CAP_SYS_PTRACE* | *"not permitted"*)
+	skip "ptrace is not allowed here" ;;
+esac
+
+# --- neovim -----------------------------------------------------------------------------
+
+if command -v nvim >/dev/null; then
+	program=nvim
+	cat >edit.lua <<'LUA'
+local function hot_lua(seconds)
+	local s, from = 0, os.clock()
+	repeat
+		for i = 1, 10000 do s = s + i % 7 end
+	until os.clock() - from > seconds
+	return s
+end
+-- The loop of events runs first, so that it is met there.
+vim.defer_fn(function()
+	hot_lua(6)
+	io.open("result", "w"):write("done\n")
+	vim.cmd("qa!")
+end, 2500)
+LUA
+	HOME=$work nvim --headless -u NONE -c "luafile edit.lua" >nvim.log 2>&1 &
+	editor=$!
+	pids="$pids $editor"
+	sleep 1
+	attach $editor 4
+	wait $editor || { cat nvim.log; fail "nvim ended with $?"; }
+	[ "$(cat result)" = "done" ] || fail "nvim has not done its work"
+	at_least "hot_lua in nvim" \
+		"$(count dump.bin '^_start;.*;main;.*;hot_lua edit.lua:1')" 5
+fi
+
+# --- dnsdist ----------------------------------------------------------------------------
+
+if command -v dnsdist >/dev/null; then
+	program=dnsdist
+	port=53$(($$ % 90 + 10))
+	cat >dnsdist.conf <<LUA
+setLocal("127.0.0.1:$port")
+setSecurityPollSuffix("")
+newServer("127.0.0.1:9")
+local function hot_rule()
+	local s, from = 0, os.clock()
+	repeat
+		for i = 1, 10000 do s = s + i % 7 end
+	until os.clock() - from > 0.002
+	return s
+end
+addAction(AllRule(), LuaAction(function(query)
+	hot_rule()
+	return DNSAction.Refused, ""
+end))
+LUA
+	cat >ask.lua <<'LUA'
+local ffi = require "ffi"
+ffi.cdef [[
+typedef struct { uint16_t family, port; uint8_t address[4]; char zero[8]; } place;
+int socket(int, int, int); int connect(int, const place *, unsigned);
+long send(int, const void *, size_t, int); long recv(int, void *, size_t, int);
+int setsockopt(int, int, int, const void *, unsigned);
+]]
+local port, seconds = tonumber(arg[1]), tonumber(arg[2])
+local to = ffi.new("place", 2, bit.rshift(bit.bswap(port), 16),
+	{ 127, 0, 0, 1 })
+local fd = ffi.C.socket(2, 2, 0)
+local patience = ffi.new("long[2]", 2, 0)
+ffi.C.setsockopt(fd, 1, 20, patience, 16)
+assert(ffi.C.connect(fd, to, 16) == 0)
+local query = "\1\2\1\0\0\1\0\0\0\0\0\0\4test\7example\0\0\1\0\1"
+local answer, asked, answers = ffi.new("char[512]"), 0, 0
+local ends = os.time() + seconds
+repeat
+	ffi.C.send(fd, query, #query, 0)
+	asked = asked + 1
+	if ffi.C.recv(fd, answer, 512, 0) > 0 then answers = answers + 1 end
+until os.time() >= ends
+print(asked, answers)
+LUA
+	dnsdist --supervised --disable-syslog -C dnsdist.conf >dnsdist.log 2>&1 &
+	server=$!
+	pids="$pids $server"
+	sleep 2
+	"$LUAJIT" ask.lua $port 7 >answers &
+	asker=$!
+	sleep 0.5
+	attach $server 4
+	wait $asker
+	read -r asked answered <answers
+	[ "$answered" -ge $((asked - asked / 20)) ] ||
+		fail "$answered answers to $asked questions"
+	kill $server
+	status=0
+	wait $server || status=$?
+	[ $status = 143 ] || fail "dnsdist ended with $status"
+	at_least "hot_rule in dnsdist" \
+		"$(count dump.bin ';start_thread;.*;processQuery;.*;hot_rule ')" 5
+fi
+
+# --- nginx ------------------------------------------------------------------------------
+
+unpack_nginx()
+{
+	packages="libnginx-mod-http-lua libnginx-mod-http-ndk lua-resty-core
+		lua-resty-lrucache libluajit2-5.1-2"
+	mkdir packages root
+	# shellcheck disable=SC2086
+	(cd packages && apt-get download -q $packages) >log 2>&1 || return 1
+	for package in packages/*.deb; do
+		dpkg -x "$package" root
+	done
+}
+
+if command -v nginx >/dev/null && command -v wrk >/dev/null && unpack_nginx; then
+	program=nginx
+	port=84$(($$ % 90 + 10))
+	root=$work/root
+	modules=$root/usr/lib/nginx/modules
+	cat >nginx.conf <<CONF
+load_module $modules/ndk_http_module.so;
+load_module $modules/ngx_http_lua_module.so;
+worker_processes 1;
+pid $work/pid;
+error_log $work/error.log;
+events { worker_connections 64; }
+http {
+	access_log off;
+	lua_package_path "$root/usr/share/lua/5.1/?.lua;;";
+	server {
+		listen 127.0.0.1:$port;
+		location / {
+			content_by_lua_block {
+				local function hot_page(n)
+					local s = 0
+					for i = 1, n do s = s + i % 7 end
+					return s
+				end
+				ngx.say(hot_page(100000))
+			}
+		}
+	}
+}
+CONF
+	chmod -R a+rX .
+	LD_LIBRARY_PATH=$(dirname "$(find "$root" -name 'libluajit-5.1.so.2' |
+		head -n 1)") nginx -e "$work/error.log" -c "$work/nginx.conf" \
+		>log 2>&1 || { cat log error.log; fail "nginx ended with $?"; }
+	pids="$pids $(cat pid)"
+	sleep 1
+	worker=$(cat /proc/"$(cat pid)"/task/"$(cat pid)"/children)
+	worker=${worker%% *}
+	# Idle first, in epoll_wait(2).
+	attach "$worker" 0.2
+	wrk -t1 -c8 -d7s "http://127.0.0.1:$port/" >wrk.log &
+	load=$!
+	sleep 0.5
+	attach "$worker" 4
+	wait $load || fail "wrk ended with $?"
+	grep -E 'Non-2xx|Socket errors' wrk.log && fail "bad answers"
+	grep -E 'alert|signal|core dumped' error.log && fail "the worker suffered"
+	[ -d /proc/"$worker" ] || fail "the worker has ended"
+	kill "$(cat pid)"
+	at_least "hot_page in nginx" "$(count dump.bin \
+		'^_start;.*;main;.*;ngx_http_lua_run_thread;.*;hot_page ')" 5
+fi
+
+[ -n "$shown" ] || skip "neither nvim, dnsdist nor nginx is installed"
+echo "attached to:$shown"
