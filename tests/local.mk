@@ -93,8 +93,9 @@ bench_unwind_LDADD = lib/libhost.la lib/libbase.la $(LIBELF_LIBS)
 
 # The native unwinder of another CPU, under qemu.
 dist_check_SCRIPTS += tests/aarch64/check-aarch64.sh
-EXTRA_DIST += tests/aarch64/unwind_program.c
+EXTRA_DIST += tests/aarch64/unwind_program.c tests/aarch64/vm_program.c
 TESTS += tests/aarch64/check-aarch64.sh
+LONG_TESTS += tests/aarch64/check-aarch64.sh
 
 # A host that knows its true stack at each sample.
 check_PROGRAMS += tests/truth/truth_host

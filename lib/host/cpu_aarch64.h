@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * The registers that unwinding on aarch64 needs, and their DWARF numbers. The
- * VM's frames on this CPU are not known yet (vm/vm_frame_*_sig.c), so only the
- * native unwinder is built, by tests/check-aarch64.sh.
+ * VM's frames are not unwound on this CPU yet (vm/vm_frame_*_sig.c), so only the
+ * native unwinder is built, by tests/aarch64/check-aarch64.sh.
  */
 #ifndef HOST_CPU_AARCH64_H
 #define HOST_CPU_AARCH64_H
