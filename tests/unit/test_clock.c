@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* Sample clock: each kind ticks on the thread it was made for, at the pace
- * that the kernel keeps, and is silent after it was stopped. */
+ * that the kernel keeps, and is silent after it was stopped; and what the kernel
+ * tells of its own part is read as it was written. */
 #include "clock.h"
 
 #include <check.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -291,6 +293,150 @@ START_TEST(child_of_a_fork_does_not_stop_the_parents_clock)
 }
 END_TEST
 
+/* ---- what the kernel tells ------------------------------------------------ */
+
+#define RING_DATA_BYTES 4096
+
+/* As the kernel maps it: a page of its own, then the data. */
+static union {
+	struct perf_event_mmap_page page;
+	uint8_t bytes[4096 + RING_DATA_BYTES];
+} kernel_ring;
+
+static void put_word(uint64_t word)
+{
+	uint64_t place = kernel_ring.page.data_head % RING_DATA_BYTES;
+
+	memcpy(kernel_ring.bytes + 4096 + place, &word, sizeof(word));
+	kernel_ring.page.data_head += sizeof(word);
+}
+
+static void put_header(uint32_t type, size_t word_count)
+{
+	struct perf_event_header header = {
+		.type = type,
+		.size = (uint16_t)(word_count * sizeof(uint64_t)),
+	};
+	uint64_t word;
+
+	memcpy(&word, &header, sizeof(word));
+	put_word(word);
+}
+
+static void put_overflow(uint64_t time_ns, const uint64_t *frames, size_t count)
+{
+	put_header(PERF_RECORD_SAMPLE, 3 + count);
+	put_word(time_ns);
+	put_word(count);
+	for (size_t i = 0; i < count; i++)
+		put_word(frames[i]);
+}
+
+static void open_kernel_ring(uint64_t position)
+{
+	memset(&kernel_ring, 0, sizeof(kernel_ring));
+	kernel_ring.page.data_offset = 4096;
+	kernel_ring.page.data_size = RING_DATA_BYTES;
+	kernel_ring.page.data_head = kernel_ring.page.data_tail = position;
+	clock_under_test = (struct sample_clock){
+		.kind = SAMPLE_CLOCK_PERF,
+		.kernel_ring = &kernel_ring,
+	};
+}
+
+START_TEST(kernel_stacks_are_read_in_order)
+{
+	const uint64_t frames[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000010,
+	                           0xffffffff81000020};
+	struct kernel_stack stack;
+
+	/* The second one lies across the end of the data. */
+	open_kernel_ring(RING_DATA_BYTES - 64);
+	put_overflow(7, frames, 3);
+	put_header(PERF_RECORD_LOST, 3);
+	put_word(1);
+	put_word(5);
+	put_overflow(8, frames, 0);
+
+	ck_assert(sample_clock_next_kernel(&clock_under_test, &stack));
+	ck_assert_uint_eq(stack.time_ns, 7);
+	ck_assert_uint_eq(stack.count, 2);
+	ck_assert_uint_eq(stack.frames[0], frames[1]);
+	ck_assert_uint_eq(stack.frames[1], frames[2] - 1);
+	ck_assert_uint_eq(stack.lost, 0);
+	ck_assert(!stack.is_last);
+	ck_assert(sample_clock_next_kernel(&clock_under_test, &stack));
+	ck_assert_uint_eq(stack.time_ns, 8);
+	ck_assert_uint_eq(stack.count, 0);
+	ck_assert_uint_eq(stack.lost, 5);
+	ck_assert(stack.is_last);
+	ck_assert(!sample_clock_next_kernel(&clock_under_test, &stack));
+	ck_assert_uint_eq(kernel_ring.page.data_tail,
+	                  kernel_ring.page.data_head);
+}
+END_TEST
+
+START_TEST(kernel_stacks_are_no_longer_than_their_records)
+{
+	uint64_t frames[KERNEL_FRAMES_MAX + 9];
+	struct kernel_stack stack;
+
+	for (size_t i = 0; i < KERNEL_FRAMES_MAX + 9; i++)
+		frames[i] = 0xffffffff81000000 + i;
+	open_kernel_ring(0);
+	put_overflow(1, frames, KERNEL_FRAMES_MAX + 9);
+	ck_assert(sample_clock_next_kernel(&clock_under_test, &stack));
+	ck_assert_uint_eq(stack.count, KERNEL_FRAMES_MAX);
+	/* A count that lies, a record that is cut, one without a size. */
+	put_header(PERF_RECORD_SAMPLE, 4);
+	put_word(2);
+	put_word(1000);
+	put_word(frames[0]);
+	put_header(PERF_RECORD_SAMPLE, 2);
+	put_word(3);
+	put_header(PERF_RECORD_SAMPLE, 0);
+	ck_assert(sample_clock_next_kernel(&clock_under_test, &stack));
+	ck_assert_uint_eq(stack.count, 1);
+	ck_assert(!sample_clock_next_kernel(&clock_under_test, &stack));
+	clock_under_test.kernel_ring = NULL;
+	ck_assert(!sample_clock_next_kernel(&clock_under_test, &stack));
+}
+END_TEST
+
+/* Real ones, of a call that takes long. */
+START_TEST(the_kernel_tells_what_it_does)
+{
+	static struct kernel_stack stack;
+	unsigned kernel_count = 0;
+	struct error error;
+	char *file;
+
+	if (sample_clock_open_with_kernel(&clock_under_test, NULL, thread_id(),
+	                                  MS, &error) < 0) {
+		printf("the_kernel_tells_what_it_does: not run, %s\n",
+		       error.text);
+		return;
+	}
+	install_counter();
+	ck_assert_int_eq(sample_clock_start(&clock_under_test, &error), 0);
+	for (uint64_t start = thread_cpu_ns();
+	     thread_cpu_ns() - start < 300 * MS;) {
+		file = malloc(1 << 20);
+		ck_assert_int_eq(getentropy(file, 256), 0);
+		for (int i = 0; i < 4000; i++)
+			getentropy(file + 256 * i, 256);
+		free(file);
+		while (sample_clock_next_kernel(&clock_under_test, &stack))
+			kernel_count += stack.count > 2;
+	}
+	sample_clock_stop(&clock_under_test);
+	sample_clock_close(&clock_under_test);
+	ck_assert_uint_gt(kernel_count, 50);
+	ck_assert_uint_gt(ticks_here, 50);
+	ck_assert_ptr_null(clock_under_test.kernel_ring);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("clock");
@@ -314,6 +460,9 @@ int main(void)
 	tcase_add_test(tests, names_tell_the_clock_that_is_used);
 	tcase_add_test(tests, next_kind_is_tried_where_one_fails);
 	tcase_add_test(tests, child_of_a_fork_does_not_stop_the_parents_clock);
+	tcase_add_test(tests, kernel_stacks_are_read_in_order);
+	tcase_add_test(tests, kernel_stacks_are_no_longer_than_their_records);
+	tcase_add_test(tests, the_kernel_tells_what_it_does);
 	suite_add_tcase(suite, tests);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
