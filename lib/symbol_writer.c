@@ -31,7 +31,12 @@ struct kept_symbol {
 	char function[];           /* its name, terminated; then the copy */
 };
 
+/* Functions that are remembered: those that were described last. What is older has
+ * its name in the dump, but not in the records of the known format. */
+#define REMEMBERED_MAX ((size_t)1 << 20)
+
 struct remembered_symbol {
+	uint32_t id; /* whose place it is now, 0: nobody's */
 	struct lua_symbol_entry entry;
 	uint32_t dump;            /* the last one that it was written to */
 	struct kept_symbol *kept; /* NULL: not, or not any more */
@@ -41,12 +46,12 @@ struct symbol_writer {
 	struct sysprof_encoder *encoder;
 	struct function_names *function_names;
 	struct host_symbols *host_symbols;
-	struct remembered_symbol *lua_symbols; /* by id */
+	struct remembered_symbol *lua_symbols; /* by id modulo capacity */
 	size_t lua_symbol_capacity;
 	bool keeps;
 	uint32_t dump; /* number of the one that is being written */
 	size_t kept_bytes;
-	size_t kept_oldest;          /* ids below have none */
+	uint32_t kept_oldest;        /* ids below have none */
 	struct trace_symbol *traces; /* by number, 0: not known; if keeps */
 	size_t trace_capacity;
 	struct seen_addresses seen_functions; /* their start */
@@ -82,8 +87,8 @@ void symbol_writer_close(struct symbol_writer *symbols)
 		return;
 	host_symbols_close(symbols->host_symbols);
 	function_names_close(symbols->function_names);
-	for (size_t id = 0; id < symbols->lua_symbol_capacity; id++)
-		free(symbols->lua_symbols[id].kept);
+	for (size_t i = 0; i < symbols->lua_symbol_capacity; i++)
+		free(symbols->lua_symbols[i].kept);
 	free(symbols->lua_symbols);
 	free(symbols->traces);
 	free(symbols);
@@ -127,16 +132,35 @@ void symbol_writer_native(struct symbol_writer *symbols, uint64_t address)
 
 /* ---- Lua functions -------------------------------------------------------- */
 
+/* NULL: not described yet, or too long ago. */
+static struct remembered_symbol *find_remembered(struct symbol_writer *symbols,
+                                                 uint64_t id)
+{
+	struct remembered_symbol *place;
+
+	if (symbols->lua_symbol_capacity == 0 || id == 0)
+		return NULL;
+	place = &symbols->lua_symbols[id & (symbols->lua_symbol_capacity - 1)];
+	return place->id == id ? place : NULL;
+}
+
+static void drop_kept(struct symbol_writer *symbols,
+                      struct remembered_symbol *remembered)
+{
+	if (!remembered->kept)
+		return;
+	symbols->kept_bytes -= remembered->kept->bytes;
+	free(remembered->kept);
+	remembered->kept = NULL;
+}
+
 static void forget_oldest(struct symbol_writer *symbols)
 {
 	struct remembered_symbol *oldest =
-		&symbols->lua_symbols[symbols->kept_oldest++];
+		find_remembered(symbols, symbols->kept_oldest++);
 
-	if (!oldest->kept)
-		return;
-	symbols->kept_bytes -= oldest->kept->bytes;
-	free(oldest->kept);
-	oldest->kept = NULL;
+	if (oldest)
+		drop_kept(symbols, oldest);
 }
 
 /* NULL where memory is short: later dumps lack the name. */
@@ -173,32 +197,44 @@ static void keep_symbol(struct symbol_writer *symbols,
 		forget_oldest(symbols);
 }
 
-/* NULL: out of memory, the symbol has no entry then. */
-static struct remembered_symbol *remember(struct symbol_writer *symbols,
-                                          const struct lua_symbol *symbol)
+/* Until there are REMEMBERED_MAX an id never meets another one's place. */
+static bool make_room(struct symbol_writer *symbols, uint32_t id)
 {
 	size_t capacity = symbols->lua_symbol_capacity;
 	struct remembered_symbol *grown;
 
-	while (capacity <= symbol->id)
+	while (capacity <= id && capacity < REMEMBERED_MAX)
 		capacity = capacity > 0 ? 2 * capacity : 1024;
-	if (capacity > symbols->lua_symbol_capacity) {
-		grown = realloc(symbols->lua_symbols,
-		                capacity * sizeof(*grown));
-		if (!grown)
-			return NULL;
-		memset(grown + symbols->lua_symbol_capacity, 0,
-		       (capacity - symbols->lua_symbol_capacity) *
-		               sizeof(*grown));
-		symbols->lua_symbols = grown;
-		symbols->lua_symbol_capacity = capacity;
-	}
-	grown = &symbols->lua_symbols[symbol->id];
-	grown->entry = (struct lua_symbol_entry){
+	if (capacity == symbols->lua_symbol_capacity)
+		return true;
+	grown = realloc(symbols->lua_symbols, capacity * sizeof(*grown));
+	if (!grown)
+		return false;
+	memset(grown + symbols->lua_symbol_capacity, 0,
+	       (capacity - symbols->lua_symbol_capacity) * sizeof(*grown));
+	symbols->lua_symbols = grown;
+	symbols->lua_symbol_capacity = capacity;
+	return true;
+}
+
+/* NULL: out of memory, the symbol has no entry then. */
+static struct remembered_symbol *remember(struct symbol_writer *symbols,
+                                          const struct lua_symbol *symbol)
+{
+	struct remembered_symbol *place;
+
+	if (!make_room(symbols, symbol->id))
+		return NULL;
+	place = &symbols->lua_symbols[symbol->id &
+	                              (symbols->lua_symbol_capacity - 1)];
+	if (place->id != symbol->id)
+		drop_kept(symbols, place);
+	place->id = symbol->id;
+	place->entry = (struct lua_symbol_entry){
 		.prototype = symbol->prototype,
 		.first_line = symbol->first_line,
 	};
-	return grown;
+	return place;
 }
 
 static void write_lua(struct symbol_writer *symbols,
@@ -246,11 +282,10 @@ size_t symbol_writer_lua(struct symbol_writer *symbols,
 struct lua_symbol_entry symbol_writer_find_lua(struct symbol_writer *symbols,
                                                uint64_t id)
 {
-	struct remembered_symbol *remembered;
+	struct remembered_symbol *remembered = find_remembered(symbols, id);
 
-	if (id >= symbols->lua_symbol_capacity)
+	if (!remembered)
 		return (struct lua_symbol_entry){0};
-	remembered = &symbols->lua_symbols[id];
 	if (remembered->kept && remembered->dump != symbols->dump) {
 		remembered->dump = symbols->dump;
 		write_lua(symbols, remembered->kept->symbol,
