@@ -390,13 +390,19 @@ static void count(_Atomic uint64_t *counter)
 static bool describe_function(struct alloc_recorder *recorder,
                               struct running *running)
 {
+	const struct guest_frame frame = {
+		.vm = recorder->options.vm,
+		.kind = GUEST_LUA_FUNCTION,
+		.prototype = running->value,
+		.call = running->call,
+	};
 	const struct known_prototype *known;
 	enum symbol_result result;
 
 	if (running->kind != RUNNING_LUA || *running->mark)
 		return true;
 	result = lua_symbols_find(recorder->symbols, recorder->options.vm,
-	                          running->value, NULL, &known);
+	                          running->value, &frame, &known);
 	if (result == SYMBOL_RING_FULL)
 		return false;
 	if (result == SYMBOL_KNOWN)

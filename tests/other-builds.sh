@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Other builds of LuaJIT than this system's: those of other Debian releases with
 # their own libc, other packages of this release, one that is linked statically.
-# Each has to be accepted, to have its stacks right at every instruction, and
-# the shares of a program that knows them.
+# Each has to be accepted, to have its stacks right at every instruction, the shares
+# of a program that knows them, names of functions, and lines of allocations.
 #
 # Packages come from Debian's mirror, by apt and into this test's directory
 # only. What cannot be had is skipped by name. `make check` looks at what needs no
@@ -29,7 +29,7 @@ cd "$work" || exit 1
 
 builds="library static luajit2 bullseye trixie sid tarantool"
 limit=60000
-shares=yes
+thorough=yes
 if [ "${LONG:-no}" = yes ]; then
 	limit=100000
 elif [ -n "${OTHER_LUAJITS-}" ]; then
@@ -39,7 +39,7 @@ elif [ -n "${OTHER_BUILDS-}" ]; then
 else
 	builds="library static"
 	limit=10000
-	shares=no
+	thorough=no
 fi
 packages=${OTHER_PACKAGES:-$work/packages}
 case $packages in
@@ -171,9 +171,27 @@ check_steps()
 # They need a minute, so not in the short form.
 check_shares()
 {
-	[ $shares = yes ] || return 0
+	[ $thorough = yes ] || return 0
 	LUAJIT=$1 SHARES_PROGRAMS="functions lines" \
 		"$top_srcdir/tests/end-to-end/shares.sh"
+}
+
+# Modes of the JIT in which lines of allocations are known: before 2021 a trace
+# does not tell which of its lines allocates.
+memory_modes="off on"
+
+check_names()
+{
+	[ $thorough = yes ] || return 0
+	MEMORY_MODES=$memory_modes MODULE_BUILDDIR=$module_builddir LUAJIT=$1 \
+		"$top_srcdir/tests/end-to-end/function-names.sh"
+}
+
+check_memory()
+{
+	[ $thorough = yes ] || return 0
+	EVENTS_ONLY=$memory_modes MODULE_BUILDDIR=$module_builddir LUAJIT=$1 \
+		"$top_srcdir/tests/end-to-end/memprof.sh"
 }
 
 # check NAME COMMAND, which takes a Lua file and its arguments.
@@ -182,7 +200,8 @@ check()
 	local status
 	export LUA_CPATH="$module_builddir/lib/.libs/?.so;;"
 	echo "== $1"
-	check_available "$2" && check_steps "$2" && check_shares "$2"
+	check_available "$2" && check_steps "$2" && check_shares "$2" &&
+		check_names "$2" && check_memory "$2"
 	status=$?
 	case $status in
 	0) passed="$passed $1" ;;
@@ -268,6 +287,7 @@ check_bullseye()
 		failed="$failed bullseye"
 		return
 	}
+	memory_modes=off
 	module_builddir=$work/bullseye-build
 	make_runner bullseye-luajit "$root" "$root/usr/bin/luajit"
 	check bullseye-luajit "$work/bullseye-luajit"
@@ -277,6 +297,7 @@ check_bullseye()
 		make_runner bullseye-library "$root" "$work/host"
 		check bullseye-library "$work/bullseye-library"
 	}
+	memory_modes="off on"
 	module_builddir=$top_builddir
 }
 
@@ -341,7 +362,9 @@ check_tarantool()
 		exec $work/tarantool-program "\$@" </dev/null
 	EOF
 	chmod +x tarantool-runner
+	memory_modes=off
 	check tarantool "$work/tarantool-runner"
+	memory_modes="off on"
 }
 
 # What the caller has. Tarantool's fork has a misc.sysprof of its own, which is

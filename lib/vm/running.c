@@ -178,6 +178,14 @@ static bool use_bytecode(struct running_cache *cache, const struct vm *vm,
 	return place->line != 0;
 }
 
+static struct guest_call call_of(uint64_t frame, uint64_t link)
+{
+	return (struct guest_call){
+		.pc = link_type(link) == LINK_LUA ? link : 0,
+		.frame = frame,
+	};
+}
+
 /* PC of the function that called the one in frame; 0 where C called it. */
 static uint64_t caller_pc(const struct vm *vm, uint64_t frame, uint64_t link)
 {
@@ -212,6 +220,7 @@ static bool use_caller(struct running_cache *cache, const struct vm *vm,
 		                       &function) ||
 		    function.id == FUNCTION_C)
 			return false;
+		running->call = call_of(frame, contents.link);
 		if (function.id == FUNCTION_LUA)
 			return use_bytecode(cache, vm, function.prototype, pc,
 			                    running);
@@ -231,6 +240,7 @@ static bool use_frame(struct running_cache *cache, const struct vm *vm,
 	    contents.function == running->coroutine ||
 	    !lua_function_read(layout, contents.function, &function))
 		return false;
+	running->call = call_of(frame, contents.link);
 	if (function.id == FUNCTION_LUA)
 		return load_reference(layout, cframe + layout->cframe.pc,
 		                      &pc) &&

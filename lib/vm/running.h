@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+#include "guest_sig.h"
 #include "vm.h"
 
 enum running_kind {
@@ -28,8 +29,9 @@ struct running {
 	/* RUNNING_LUA: prototype; RUNNING_C: C entry. A library function that a
 	 * Lua function has called counts as that one. */
 	uint64_t value;
-	uint64_t coroutine;    /* its lua_State, 0: none */
-	uint32_t trace_number; /* 0: not in a trace */
+	uint64_t coroutine;     /* its lua_State, 0: none */
+	uint32_t trace_number;  /* 0: not in a trace */
+	struct guest_call call; /* RUNNING_LUA: how it was called */
 	/* The caller's own marks of the function (RUNNING_LUA) and of the trace
 	 * (where there is one); 0 when what is at this address is new. */
 	uint32_t *mark;

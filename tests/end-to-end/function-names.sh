@@ -13,7 +13,7 @@ sources=$top_srcdir/tests/end-to-end/function-names
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-export LUA_CPATH="$top_builddir/lib/.libs/?.so;;"
+export LUA_CPATH="${MODULE_BUILDDIR:-$top_builddir}/lib/.libs/?.so;;"
 cp "$sources/work.lua" . # names have no long path then
 
 fail()
@@ -73,14 +73,11 @@ expect()
 		fail "$2"
 }
 
-dump()
-{
-	"$LUAJIT" - "$@" <<-'LUA'
-		local file = assert(io.open(arg[1], "wb"))
-		file:write(string.dump(assert(loadfile("work.lua")), arg[2] == "strip"))
-		assert(file:close())
-	LUA
-}
+cat >dump.lua <<'LUA'
+local file = assert(io.open(arg[1], "wb"))
+file:write(string.dump(assert(loadfile("work.lua")), arg[2] == "strip"))
+assert(file:close())
+LUA
 
 cp work.lua work.txt
 for jit in -joff -jon; do
@@ -88,8 +85,8 @@ for jit in -joff -jon; do
 	expect defined "$jit, from the source"
 done
 
-dump work.out
-dump work.stripped strip
+"$LUAJIT" dump.lua work.out
+"$LUAJIT" dump.lua work.stripped strip
 
 # The source is not there: by their calls.
 mv work.lua away.lua
@@ -133,3 +130,34 @@ profile -jon work.lua '
 	file:write("-- changed\n")
 	file:close()'
 expect called "a source that has changed"
+
+# So does a memory profile name them. other-builds.sh has modes of the JIT in which
+# lines of allocations are known.
+cat >memory.lua <<'LUA'
+local memprof = require "misc.memprof"
+local M = loadstring(string.dump(assert(loadstring([[
+	local M = {}
+	local function of_upvalue(i) return {i} end
+	function M.of_field(i) local t = of_upvalue(i) return {t} end
+	function M.not_called(i) return pcall(function() return {i} end) end
+	return M]], "=made"))))()
+assert(memprof.start(loadstring("return " .. arg[1])()))
+for i = 1, 1000 do
+	local t = M.of_field(i)
+	M.not_called(t)
+end
+assert(memprof.stop())
+LUA
+for jit in ${MEMORY_MODES:-off on}; do
+	for stacks in false true; do
+		"$LUAJIT" "-j$jit" memory.lua \
+			"{ path = 'memory.bin', stacks = $stacks }" ||
+			fail "memory.lua"
+		"$top_builddir/tools/luajit-parse-memprof" memory.bin |
+			awk '/^ALLOCATIONS/ { on = 1 } /^$/ { on = 0 } on && /made/ {
+				print $4, $5 }' | sort -u >names
+		printf '%s\n' 'function made:4' 'not_called made:4' \
+			'of_field made:3' 'of_upvalue made:2' |
+			cmp -s - names || fail "memory.lua -j$jit $stacks"
+	done
+done
