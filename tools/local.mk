@@ -102,7 +102,8 @@ tools_libsysprofcommand_la_LIBADD = tools/liboutput.la -lm
 tools_libsysprofcommand_la_SOURCES = tools/luajit_parse_sysprof.c \
 	tools/sysprof_command.h \
 	tools/live.c tools/live.h \
-	tools/parse_options.c tools/parse_options.h
+	tools/parse_options.c tools/parse_options.h \
+	tools/parser_command.c tools/parser_command.h
 
 # bash loads it by the name of the command.
 bashcompletiondir = $(datadir)/bash-completion/completions
@@ -118,6 +119,7 @@ tools_libmemprofcommand_la_CPPFLAGS = $(tools_cppflags)
 tools_libmemprofcommand_la_LIBADD = tools/libmemory.la tools/liboutput.la
 tools_libmemprofcommand_la_SOURCES = \
 	tools/memprof_command.c tools/memprof_command.h \
+	tools/parser_command.c tools/parser_command.h \
 	tools/output/memory_common.c tools/output/memory_compat.c \
 	tools/output/memory_output.h tools/output/memory_tables.c
 

@@ -17,6 +17,7 @@
 #include "live.h"
 #include "output/output.h"
 #include "parse_options.h"
+#include "parser_command.h"
 #include "profile/load.h"
 #include "profile/select.h"
 #include "stream/frame_name.h"
@@ -177,33 +178,18 @@ static void make_title(char *title, const struct command *command)
 static int write_output(const struct command *command,
                         const struct profile *profile)
 {
-	FILE *file = command->output ? fopen(command->output, "we") : stdout;
+	FILE *file = open_output(command->output);
 	char title[TITLE_BYTES];
+	int result = 0;
 
-	if (file == NULL) {
-		say("cannot write %s: %s", command->output, strerror(errno));
+	if (file == NULL)
 		return EXIT_BAD_INPUT;
-	}
 	make_title(title, command);
-	int beside = 0;
 	if (command->format->write_beside)
-		beside = command->format->write_beside(file, profile);
+		result = command->format->write_beside(file, profile);
 	else
 		command->format->write(file, profile, title);
-	if (beside != 0)
-		errno = -beside;
-
-	bool failed = ferror(file) != 0 || beside != 0;
-	if (file == stdout)
-		failed |= fflush(file) != 0;
-	else
-		failed |= fclose(file) != 0;
-	if (!failed)
-		return EXIT_GOOD;
-	say("cannot write %s: %s",
-	    command->output ? command->output : "standard output",
-	    strerror(errno));
-	return EXIT_BAD_INPUT;
+	return close_output(file, command->output, -result);
 }
 
 static void select_asked(struct profile *selected,

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +15,11 @@
 #include "memory/memory_stacks.h"
 #include "output/memory_output.h"
 #include "output/output.h"
+#include "parser_command.h"
 
 #define PROGRAM "luajit-parse-memprof"
 
-enum exit_code {
-	EXIT_GOOD = 0,
-	EXIT_BAD_INPUT = 1, /* also I/O errors */
-	EXIT_USAGE = 2,
-};
+const char parser_name[] = PROGRAM;
 
 enum format_kind {
 	FORMAT_TABLES,
@@ -97,19 +93,6 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void say(const char *format, ...)
-{
-	va_list arguments;
-
-	fputs(PROGRAM ": ", stderr);
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fputc('\n', stderr);
-}
-
 /* ---- options ----------------------------------------------------------------- */
 
 static void print_help(void)
@@ -139,21 +122,6 @@ static void print_help(void)
 	      "\n"
 	      "Exit status: 0 good, 1 bad input or I/O error, 2 wrong usage.\n",
 	      stdout);
-}
-
-static int usage_error(const char *format, ...)
-	__attribute__((format(printf, 1, 2)));
-
-static int usage_error(const char *format, ...)
-{
-	char text[512];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	say("%s (see --help)", text);
-	return EXIT_USAGE;
 }
 
 /* Exit code, or -1 to go on. */
@@ -335,25 +303,12 @@ static void write_format(const struct command *command,
 static int write_output(const struct command *command,
                         struct memory_profile *memory)
 {
-	FILE *file = command->output ? fopen(command->output, "we") : stdout;
-	bool failed;
+	FILE *file = open_output(command->output);
 
-	if (file == NULL) {
-		say("cannot write %s: %s", command->output, strerror(errno));
+	if (file == NULL)
 		return EXIT_BAD_INPUT;
-	}
 	write_format(command, memory, file);
-	failed = ferror(file) != 0;
-	if (file == stdout)
-		failed |= fflush(file) != 0;
-	else
-		failed |= fclose(file) != 0;
-	if (!failed)
-		return EXIT_GOOD;
-	say("cannot write %s: %s",
-	    command->output ? command->output : "standard output",
-	    strerror(errno));
-	return EXIT_BAD_INPUT;
+	return close_output(file, command->output, 0);
 }
 
 static int print_memory(const struct command *command,

@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "parser_command.h"
 #include "stream/frame_name.h"
+
+const char parser_name[] = PROGRAM;
 
 #define FOLLOW_NS_DEFAULT 1000000000
 
@@ -80,17 +82,6 @@ static const struct option long_options[] = {
 
 /* ---- telling ----------------------------------------------------------- */
 
-void say(const char *format, ...)
-{
-	va_list arguments;
-
-	fputs(PROGRAM ": ", stderr);
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fputc('\n', stderr);
-}
-
 static void print_help(void)
 {
 	fputs("Usage: " PROGRAM " [OPTION]... FILE...\n"
@@ -135,21 +126,6 @@ static void print_help(void)
 	      "  --help, --version\n"
 	      "Exit status: 0 good, 1 bad input or I/O error, 2 wrong usage.\n",
 	      stdout);
-}
-
-static int usage_error(const char *format, ...)
-	__attribute__((format(printf, 1, 2)));
-
-static int usage_error(const char *format, ...)
-{
-	char text[512];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	say("%s (see --help)", text);
-	return EXIT_USAGE;
 }
 
 static int unknown_format(const char *name)

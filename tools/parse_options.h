@@ -11,12 +11,6 @@
 
 #define PROGRAM "luajit-parse-sysprof"
 
-enum exit_code {
-	EXIT_GOOD = 0,
-	EXIT_BAD_INPUT = 1, /* also I/O errors */
-	EXIT_USAGE = 2,
-};
-
 struct command {
 	char **inputs; /* "-": standard input */
 	size_t input_count;
@@ -34,9 +28,6 @@ struct command {
 	regex_t exclude;
 	regex_t label;
 };
-
-/* Prints "luajit-parse-sysprof: …" to standard error. */
-void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Exit code, or -1 to go on. command is zeroed; free it in any case. */
 int command_parse(struct command *command, int argc, char **argv);
