@@ -158,6 +158,10 @@ static size_t list_candidates(const struct vm_frame *vm_frame, bool innermost,
                               struct base_candidate *candidates)
 {
 	bool running = innermost && vm_frame->origin == VM_FRAME_RUNNING;
+	/* Computed in 32 bits where references have as many. */
+	uint64_t negated = vm_frame->vm->layout->gc64
+	                           ? -vm_frame->rbx
+	                           : -(uint32_t)vm_frame->rbx;
 	size_t count = 0;
 
 	if (running)
@@ -172,8 +176,7 @@ static size_t list_candidates(const struct vm_frame *vm_frame, bool innermost,
 		 * step by step, in these. */
 		candidates[count++] =
 			(struct base_candidate){.base = vm_frame->rbx};
-		candidates[count++] =
-			(struct base_candidate){.base = -vm_frame->rbx};
+		candidates[count++] = (struct base_candidate){.base = negated};
 		if (vm_frame->rbx < FRAME_DISTANCE_MAX)
 			candidates[count++] = (struct base_candidate){
 				.base = vm_frame->rdx -
