@@ -91,6 +91,7 @@ fi
 [ "$(share reads.bin "$kernel.*prelude.lua")" = 0 ] ||
 	fail "user code on top of the kernel's"
 "$parser" --format=json reads.bin >json
+grep -q '"kernel":true' json || fail "the JSON has no kernel frames"
 "$parser" --format=html reads.bin >page.html
 grep -q 'kernel' page.html || fail "the flame graph has no kernel frames"
 

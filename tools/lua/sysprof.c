@@ -38,7 +38,7 @@ static const char *kind_name(uint8_t kind)
 
 static void push_frame(lua_State *L, const struct profile_frame *frame)
 {
-	lua_createtable(L, 0, 6);
+	lua_createtable(L, 0, 7);
 	lua_command_set_string(L, "name", frame->name);
 	lua_command_set_string(L, "kind", kind_name(frame->kind));
 	if (frame->file[0] != '\0')
@@ -49,6 +49,8 @@ static void push_frame(lua_State *L, const struct profile_frame *frame)
 		lua_command_set_number(L, "first_line", frame->first_line);
 	lua_pushboolean(L, (frame->flags & FRAME_FLAG_COMPILED) != 0);
 	lua_setfield(L, -2, "compiled");
+	lua_pushboolean(L, (frame->flags & PROFILE_FLAG_KERNEL) != 0);
+	lua_setfield(L, -2, "kernel");
 }
 
 /* Frames are shared between samples: one table for each, at index frames. */

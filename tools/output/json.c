@@ -103,6 +103,8 @@ static void write_frame(FILE *file, const struct profile_frame *frame)
 	fprintf(file, ",\"kind\":\"%s\"", kind_name(frame->kind));
 	if (frame->flags & FRAME_FLAG_COMPILED)
 		fputs(",\"compiled\":true", file);
+	if (frame->flags & PROFILE_FLAG_KERNEL)
+		fputs(",\"kernel\":true", file);
 	if (frame->file[0] != '\0') {
 		fputs(",\"file\":", file);
 		json_write_string(file, frame->file);
