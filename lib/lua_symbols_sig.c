@@ -130,6 +130,7 @@ static enum symbol_result describe(struct lua_symbols *symbols,
 	record->chunk_bytes = chunk_bytes;
 	record->call_name_bytes = name_bytes;
 	record->stripped = stripped;
+	record->prototype_bytes = contents->size;
 	if (!copy_chunk_name(contents, record->chunk, chunk_bytes))
 		return SYMBOL_UNREADABLE;
 	memcpy(record->chunk + chunk_bytes, name, name_bytes);

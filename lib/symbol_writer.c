@@ -248,6 +248,7 @@ static void write_lua(struct symbol_writer *symbols,
 		.chunk = symbol->chunk,
 		.chunk_bytes = symbol->chunk_bytes,
 		.function = function,
+		.prototype_bytes = symbol->prototype_bytes,
 	};
 
 	sysprof_write_proto(symbols->encoder, symbol->prototype, symbol->chunk,

@@ -88,7 +88,8 @@ enum extension_item {
 	 * STR virtual machine, STR writer (product and version). */
 	ITEM_SESSION = 1,
 	/* U symbol id, U prototype address, U first line, U line count, STR
-	 * chunk name, STR function name (empty: not known). Ids start at 1. */
+	 * chunk name, STR function name (empty: not known); then, where it is
+	 * known, U bytes of the prototype with its bytecode. Ids start at 1. */
 	ITEM_LUA_SYMBOL = 2,
 	/* U fast function number, STR name such as "string.format". */
 	ITEM_FAST_SYMBOL = 3,

@@ -258,6 +258,8 @@ void sysprof_write_lua_symbol(struct sysprof_encoder *encoder,
 	extension_item_number(&item, facts->line_count);
 	item_chunk(&item, facts->chunk, facts->chunk_bytes);
 	extension_item_string(&item, facts->function, strlen(facts->function));
+	if (facts->prototype_bytes)
+		extension_item_number(&item, facts->prototype_bytes);
 	extension_put(encoder, ITEM_LUA_SYMBOL, &item);
 }
 

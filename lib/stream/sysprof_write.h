@@ -136,7 +136,8 @@ struct lua_symbol_facts {
 	uint32_t line_count; /* lines after the first one */
 	const char *chunk;   /* raw chunk name, chunk_bytes long */
 	size_t chunk_bytes;
-	const char *function; /* its name, terminated; empty: not known */
+	const char *function;     /* its name, terminated; empty: not known */
+	uint32_t prototype_bytes; /* bytecode included, 0: not known */
 };
 
 void sysprof_write_lua_symbol(struct sysprof_encoder *encoder,

@@ -62,6 +62,26 @@ uint32_t guest_samples_trace(const struct guest_samples *samples,
 	return found;
 }
 
+/* The last one seen there before that time, or else the first one. */
+uint32_t guest_samples_function(const struct guest_samples *samples,
+                                uint64_t address, uint64_t time_ns)
+{
+	const struct profile *profile = samples->profile;
+	uint32_t found = 0;
+
+	for (size_t i = 0; i < profile->bytecode_count; i++) {
+		const struct profile_bytecode *bytecode =
+			&profile->bytecodes[i];
+
+		if (address - bytecode->start >= bytecode->bytes)
+			continue;
+		if (found != 0 && bytecode->time_ns > time_ns)
+			break;
+		found = bytecode->frame;
+	}
+	return found;
+}
+
 bool guest_samples_has_thread(const struct guest_samples *samples,
                               uint32_t thread_id)
 {
@@ -79,20 +99,45 @@ static bool is_native_leaf(const struct profile *profile, uint32_t node)
 	       profile->frames[profile->nodes[node].frame].kind == FRAME_HOST;
 }
 
+/* Frames of one function differ by their lines; strings are the profile's. */
+static bool is_function(const struct profile_frame *frame,
+                        const struct profile_frame *function)
+{
+	return frame->name == function->name && frame->file == function->file &&
+	       frame->first_line == function->first_line;
+}
+
+/* Is it the innermost one of Lua? */
+static bool runs_function(const struct profile *profile, uint32_t node,
+                          uint32_t function)
+{
+	while (node != PROFILE_ROOT &&
+	       profile->frames[profile->nodes[node].frame].kind != FRAME_LUA)
+		node = profile->nodes[node].parent;
+	return node != PROFILE_ROOT &&
+	       is_function(&profile->frames[profile->nodes[node].frame],
+	                   &profile->frames[function]);
+}
+
 /* Could both have been interrupted here? */
 static bool agrees(const struct profile *profile,
-                   const struct guest_sample *sample, enum guest_place place,
-                   uint32_t trace)
+                   const struct guest_sample *sample,
+                   const struct guest_question *question)
 {
 	const struct profile_tag *tag = &profile->tags[sample->tag];
 	bool native = is_native_leaf(profile, sample->node);
 
-	switch (place) {
+	if (tag->thread_id != question->thread_id)
+		return false;
+	switch (question->place) {
 	case PLACE_TRACE:
-		return tag->state == STATE_TRACE && tag->trace == trace &&
-		       !native;
+		return tag->state == STATE_TRACE &&
+		       tag->trace == question->trace && !native;
 	case PLACE_VM: /* its C functions are native leaves, too */
-		return tag->state != STATE_TRACE || native;
+		return (tag->state != STATE_TRACE || native) &&
+		       (question->function == 0 ||
+		        runs_function(profile, sample->node,
+		                      question->function));
 	case PLACE_NATIVE:
 		return native;
 	}
@@ -115,11 +160,11 @@ static size_t find_time(const struct guest_samples *samples, uint64_t time_ns)
 	return low;
 }
 
-bool guest_samples_find(const struct guest_samples *samples, uint32_t thread_id,
-                        enum guest_place place, uint32_t trace,
-                        uint64_t time_ns, uint64_t max_ns, uint32_t *node,
+bool guest_samples_find(const struct guest_samples *samples,
+                        const struct guest_question *question, uint32_t *node,
                         int64_t *distance_ns)
 {
+	uint64_t time_ns = question->time_ns;
 	const struct profile *profile = samples->profile;
 	size_t after = find_time(samples, time_ns);
 	size_t before = after;
@@ -136,11 +181,10 @@ bool guest_samples_find(const struct guest_samples *samples, uint32_t thread_id,
 		bool forward = later < earlier;
 		const struct guest_sample *sample;
 
-		if ((forward ? later : earlier) > max_ns)
+		if ((forward ? later : earlier) > question->max_ns)
 			return false;
 		sample = &samples->list[forward ? after++ : --before];
-		if (profile->tags[sample->tag].thread_id != thread_id ||
-		    !agrees(profile, sample, place, trace))
+		if (!agrees(profile, sample, question))
 			continue;
 		*node = sample->node;
 		*distance_ns = forward ? (int64_t)later : -(int64_t)earlier;

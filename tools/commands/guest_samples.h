@@ -35,16 +35,29 @@ void guest_samples_close(struct guest_samples *samples);
 uint32_t guest_samples_trace(const struct guest_samples *samples,
                              uint64_t address, uint64_t time_ns);
 
+/* The Lua function (a frame of the profile, without a line) in whose memory the
+ * address is at this time, 0 if it is in none that was sampled. */
+uint32_t guest_samples_function(const struct guest_samples *samples,
+                                uint64_t address, uint64_t time_ns);
+
 /* Is the thread one of those that were sampled? */
 bool guest_samples_has_thread(const struct guest_samples *samples,
                               uint32_t thread_id);
 
-/* Node of the sample of this thread nearest in time, at the same place, and for
- * PLACE_TRACE in this trace. False if there is none within max_ns. *distance_ns
- * is positive if that sample is the later one. */
-bool guest_samples_find(const struct guest_samples *samples, uint32_t thread_id,
-                        enum guest_place place, uint32_t trace,
-                        uint64_t time_ns, uint64_t max_ns, uint32_t *node,
+/* What is known of a sample of perf. */
+struct guest_question {
+	uint32_t thread_id;
+	enum guest_place place;
+	uint32_t trace;    /* PLACE_TRACE: guest_samples_trace() */
+	uint32_t function; /* PLACE_VM: guest_samples_function(), or 0 */
+	uint64_t time_ns;
+	uint64_t max_ns; /* farther ones are not looked at */
+};
+
+/* Node of the sample nearest in time that agrees in all of that. False if there
+ * is none. *distance_ns is positive if that sample is the later one. */
+bool guest_samples_find(const struct guest_samples *samples,
+                        const struct guest_question *question, uint32_t *node,
                         int64_t *distance_ns);
 
 #endif

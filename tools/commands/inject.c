@@ -9,6 +9,7 @@
  * the kernel saw, and native callees down to the VM. From the innermost Lua
  * frame on the stack is the dump's.
  */
+#include <asm/perf_regs.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -59,6 +60,7 @@ struct injection {
 	uint64_t data_bytes;
 	/* What became of them. */
 	uint64_t total, of_thread, matched;
+	uint64_t with_function; /* whose function a register tells */
 	uint64_t by_distance[DISTANCE_COUNT];
 };
 
@@ -249,8 +251,12 @@ static void make_chain(struct injection *injection,
 /* The interrupted instruction of the program itself, 0 if it is not known. */
 static uint64_t user_leaf(const struct perf_sample *sample)
 {
+	uint64_t ip;
+
 	if (is_user_address(sample->ip))
 		return sample->ip;
+	if (perf_sample_register(sample, PERF_REG_X86_IP, &ip))
+		return ip;
 	for (size_t i = 0; i + 1 < sample->chain_count; i++)
 		if (sample->chain[i] == (uint64_t)PERF_CONTEXT_USER)
 			return sample->chain[i + 1];
@@ -267,20 +273,44 @@ static void count_distance(struct injection *injection, int64_t distance_ns)
 	injection->by_distance[i]++;
 }
 
+/* The interpreter has its position in the bytecode in a register: rbx, in builds
+ * without GC64 rsi. 0: that was not recorded, or is elsewhere now. */
+static uint32_t running_function(const struct guest_samples *samples,
+                                 const struct perf_sample *sample)
+{
+	static const unsigned places[] = {PERF_REG_X86_BX, PERF_REG_X86_SI};
+	uint32_t function = 0;
+	uint64_t pc;
+
+	for (size_t i = 0; function == 0 && i < 2; i++)
+		if (perf_sample_register(sample, places[i], &pc))
+			function = guest_samples_function(samples, pc,
+			                                  sample->time_ns);
+	return function;
+}
+
 static bool find_guest(struct injection *injection,
                        const struct perf_sample *sample, uint32_t *node)
 {
+	struct guest_samples *samples = &injection->samples;
 	uint64_t leaf = user_leaf(sample);
-	uint32_t trace =
-		guest_samples_trace(&injection->samples, leaf, sample->time_ns);
-	enum guest_place place = trace != 0               ? PLACE_TRACE
-	                         : in_vm(injection, leaf) ? PLACE_VM
-	                                                  : PLACE_NATIVE;
+	struct guest_question question = {
+		.thread_id = sample->thread_id,
+		.place = PLACE_NATIVE,
+		.trace = guest_samples_trace(samples, leaf, sample->time_ns),
+		.time_ns = sample->time_ns,
+		.max_ns = injection->max_ns,
+	};
 	int64_t distance_ns;
 
-	if (!guest_samples_find(&injection->samples, sample->thread_id, place,
-	                        trace, sample->time_ns, injection->max_ns, node,
-	                        &distance_ns))
+	if (question.trace != 0) {
+		question.place = PLACE_TRACE;
+	} else if (in_vm(injection, leaf)) {
+		question.place = PLACE_VM;
+		question.function = running_function(samples, sample);
+	}
+	injection->with_function += question.function != 0;
+	if (!guest_samples_find(samples, &question, node, &distance_ns))
 		return false;
 	injection->matched++;
 	count_distance(injection, distance_ns);
@@ -532,6 +562,10 @@ static void print_result(const struct injection *injection)
 	       "stacks now\n",
 	       injection->total, injection->of_thread, injection->matched,
 	       percent(injection->matched, injection->of_thread));
+	if (injection->with_function > 0)
+		printf("%" PRIu64 " are of a Lua function that their registers "
+		       "tell\n",
+		       injection->with_function);
 	for (size_t i = 0; i < DISTANCE_COUNT; i++) {
 		if (injection->by_distance[i] == 0)
 			continue;
@@ -579,7 +613,9 @@ static void print_help(void)
 	     "with or without -g\n"
 	     "or --call-graph dwarf, of any event) the Lua stacks of a dump of "
 	     "the same time.\n"
-	     "FILE.lua, which is written too, has the names.\n"
+	     "FILE.lua, which is written too, has the names. Recorded "
+	     "registers (--user-regs=bx,ip,\n"
+	     "or dwarf) tell which function the interpreter runs.\n"
 	     "\n"
 	     "  --max-distance MS  how far in time a sample of the dump may be "
 	     "(10 intervals)");

@@ -113,15 +113,47 @@ static void skip_middle(const struct perf_event_attr *attribute,
 	}
 }
 
-static void skip_stack(const struct perf_event_attr *attribute,
+static void read_registers(struct perf_sample *sample,
+                           const struct perf_event_attr *attribute,
+                           struct cursor *cursor)
+{
+	uint64_t mask = attribute->sample_regs_user;
+	uint64_t abi = take_u64(cursor);
+	const uint8_t *registers = cursor->at;
+
+	if (abi == PERF_SAMPLE_REGS_ABI_NONE)
+		return;
+	take(cursor, 8 * (uint64_t)__builtin_popcountll(mask));
+	if (!cursor->good || abi != PERF_SAMPLE_REGS_ABI_64)
+		return;
+	sample->registers = registers;
+	sample->register_mask = mask;
+}
+
+bool perf_sample_register(const struct perf_sample *sample, unsigned number,
+                          uint64_t *value)
+{
+	uint64_t bit = UINT64_C(1) << number;
+
+	if (!sample->registers || (sample->register_mask & bit) == 0)
+		return false;
+	memcpy(value,
+	       sample->registers +
+	               8 * __builtin_popcountll(sample->register_mask &
+	                                        (bit - 1)),
+	       sizeof(*value));
+	return true;
+}
+
+static void read_stack(struct perf_sample *sample,
+                       const struct perf_event_attr *attribute,
                        struct cursor *cursor)
 {
 	uint64_t type = attribute->sample_type;
 	uint64_t bytes;
 
-	if ((type & PERF_SAMPLE_REGS_USER) != 0 && take_u64(cursor) != 0)
-		take(cursor, 8 * (uint64_t)__builtin_popcountll(
-					 attribute->sample_regs_user));
+	if ((type & PERF_SAMPLE_REGS_USER) != 0)
+		read_registers(sample, attribute, cursor);
 	if ((type & PERF_SAMPLE_STACK_USER) == 0)
 		return;
 	bytes = take_u64(cursor);
@@ -152,7 +184,7 @@ bool perf_sample_read(struct perf_sample *sample,
 	sample->middle = cursor.at;
 	skip_middle(attribute, &cursor);
 	sample->stack = cursor.at;
-	skip_stack(attribute, &cursor);
+	read_stack(sample, attribute, &cursor);
 	sample->rest = cursor.at;
 	return cursor.good;
 }

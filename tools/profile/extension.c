@@ -214,8 +214,27 @@ static bool read_lost(struct item *item)
 
 /* ---- symbols ----------------------------------------------------------- */
 
+/* The profile keeps where functions are for as long as it has moments. */
+static void keep_bytecode(struct loader *loader, uint64_t id,
+                          const struct lua_function *function, uint64_t bytes)
+{
+	struct profile *profile = loader->profile;
+
+	profile->bytecodes = memory_grow(
+		profile->bytecodes, &profile->bytecode_capacity,
+		profile->bytecode_count + 1, sizeof(*profile->bytecodes));
+	profile->bytecodes[profile->bytecode_count++] =
+		(struct profile_bytecode){
+			.time_ns = loader->last_time_ns,
+			.start = function->address,
+			.bytes = bytes,
+			.frame = naming_lua(loader, id, 0, 0),
+		};
+}
+
 static bool read_lua_symbol(struct item *item)
 {
+	uint64_t bytes = 0;
 	struct lua_function function = {0};
 	uint64_t id;
 	uint64_t line_count;
@@ -227,8 +246,12 @@ static bool read_lua_symbol(struct item *item)
 	                       "chunk name") &&
 	            get_string(item, &function.name, NULL, "function name");
 
+	if (good && !byte_input_at_end(&item->in))
+		good = get_number(item, &bytes, "bytes of a prototype");
 	if (good)
 		symbols_add_lua(&item->loader->symbols, id, &function);
+	if (good && bytes > 0 && item->loader->options.moments)
+		keep_bytecode(item->loader, id, &function, bytes);
 	free(function.chunk);
 	free(function.name);
 	return good;

@@ -37,6 +37,7 @@ void profile_close(struct profile *profile)
 	free(profile->counts);
 	free(profile->moments);
 	free(profile->codes);
+	free(profile->bytecodes);
 	free(profile->mappings);
 	free_session(&profile->session);
 	name_table_free(&profile->names);

@@ -90,6 +90,14 @@ struct profile_code {
 	uint32_t trace; /* frame that names the trace */
 };
 
+/* A Lua function in the memory of the process, from a moment on. */
+struct profile_bytecode {
+	uint64_t time_ns; /* of the sample before it was first seen */
+	uint64_t start;   /* of its prototype */
+	uint64_t bytes;
+	uint32_t frame; /* its frame without a line */
+};
+
 #define PROFILE_BUILD_ID_BYTES 20
 
 /* Code of a file that frames have addresses in. */
@@ -169,6 +177,10 @@ struct profile {
 	struct profile_code *codes; /* in time, if moments are asked for */
 	size_t code_count;
 	size_t code_capacity;
+
+	struct profile_bytecode *bytecodes; /* likewise */
+	size_t bytecode_count;
+	size_t bytecode_capacity;
 
 	/* In time, if load_options.native_addresses asks for them. */
 	struct profile_mapping *mappings;
