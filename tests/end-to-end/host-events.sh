@@ -129,6 +129,92 @@ assert(with < 2 * without + 0.05, with .. " against " .. without)
 LUA
 run quick.lua
 
+# By default a child is not profiled, and writes to no file of the parent's.
+cat >alone.lua <<'LUA'
+start { path = "alone.bin" }
+work(0.2)
+local child = ffi.C.fork()
+if child == 0 then
+	assert(not sysprof.report().running)
+	work(0.3)
+	start { path = "apart.bin" }
+	work(0.2)
+	os.exit(sysprof.stop() and 0 or 1)
+end
+assert(wait(child) == 0)
+assert(sysprof.stop())
+assert(sysprof.report().samples < 300, sysprof.report().samples)
+LUA
+run alone.lua
+at_least alone.bin "$(count alone.bin)" 100
+at_least apart.bin "$(count apart.bin)" 100
+
+# --- other ends -------------------------------------------------------------------------
+
+# A dump is whole up to its last half second, whatever ends the process.
+cat >ends.lua <<'LUA'
+ffi.cdef "void abort(void); int kill(int, int);"
+ffi.C.setrlimit(4, ffi.new("limit", 0, 0)) -- no core
+start { path = arg[1] .. ".bin" }
+work(1)
+-- What was sampled by now is on the disk by then, even on a busy machine.
+local until_time = os.time() + 3
+repeat ffi.C.usleep(100000) until os.time() >= until_time
+if arg[1] == "abort" then ffi.C.abort() end
+ffi.C.kill(ffi.C.getpid(), 9)
+LUA
+for ending in abort kill; do
+	"$LUAJIT" -l prelude ends.lua $ending 2>ends.err &&
+		fail "$ending did not end it"
+	samples=$("$parser" --partial $ending.bin 2>parser.err |
+		awk '{ sum += $NF } END { print sum + 0 }')
+	at_least "$ending.bin" "$samples" 500
+done
+
+# --- rights that are given up ---------------------------------------------------------------
+
+if [ "$(id -u)" = 0 ]; then
+	cat >rights.lua <<'LUA'
+start { path = "rights.bin", scope = "process" }
+work(0.3)
+assert(ffi.C.setuid(65534) == 0)
+local before = sysprof.report().samples
+work(0.5)
+assert(sysprof.report().samples > before + 200)
+assert(sysprof.stop())
+LUA
+	run rights.lua
+	at_least rights.bin "$(count rights.bin --include=work)" 400
+fi
+
+# --- our own library is unloaded --------------------------------------------------------------
+
+cat >unload.lua <<'LUA'
+ffi.cdef "void *dlopen(const char *, int); int dlclose(void *);"
+local names = {}
+for line in io.lines("/proc/self/maps") do
+	local name = line:match("(/%S*/misc%.so)$") or
+		line:match("(/%S*/libluajit%-sysprof%.so%S*)$")
+	if name then names[name] = true end
+end
+assert(next(names), "neither module nor library is loaded")
+start { path = "unload.bin" }
+work(0.2)
+for name in pairs(names) do
+	for _ = 1, 5 do ffi.C.dlclose(ffi.C.dlopen(name, 2)) end
+	-- More often than it was opened, but for what Lua itself closes.
+	if name:find("libluajit") then
+		local handle = ffi.C.dlopen(name, 2)
+		for _ = 1, 5 do ffi.C.dlclose(handle) end
+	end
+end
+work(0.3)
+assert(sysprof.report().samples > 300)
+assert(sysprof.stop())
+LUA
+run unload.lua
+at_least unload.bin "$(count unload.bin)" 300
+
 # --- descriptors that the host closes ---------------------------------------------
 
 # A daemon goes on; its files get the numbers of ours, and not a byte of ours.
@@ -300,7 +386,7 @@ ffi.C.execl(arg[-3], arg[-3], "-l", "prelude", "exec.lua", tostring(left - 1),
 	ffi.cast("char *", nil))
 LUA
 LUAJIT=$(command -v "$LUAJIT")
-[ "$("$LUAJIT" -l prelude exec.lua 200)" = done ] ||
+[ "$("$LUAJIT" -l prelude exec.lua 200)" = "done" ] ||
 	fail "a program was ended by a signal of the one before"
 
 # --- a sampler that would take too much lengthens its interval ------------------------------
