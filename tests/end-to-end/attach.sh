@@ -160,6 +160,22 @@ grep -q 'its last half second is missing' log || fail "nothing said of SIGKILL"
 "$tools/luajit-parse-sysprof" --partial dump.bin 2>log |
 	grep -q 'hot program.lua:1' || fail "the dump cannot be read"
 
+# It executes another program, which no signal of ours ends.
+cat >exec.lua <<'LUA'
+local ffi = require "ffi"
+ffi.cdef "int execlp(const char *, const char *, ...);"
+local function hot() local s = 0 for i = 1, 1e6 do s = s + i % 7 end end
+repeat hot() until io.open("go")
+ffi.C.execlp("sleep", "sleep", "3", ffi.cast("char *", nil))
+LUA
+start "$LUAJIT" exec.lua
+sleep 0.3
+attach_in_background
+touch go
+wait $recorder || fail "status after exec"
+grep -q 'has executed another program' log || fail "nothing said of exec"
+finish 0
+
 # --- blocked ------------------------------------------------------------------------------
 
 # blocked CALL RESULT: what it prints if nothing interrupts it.
@@ -273,6 +289,16 @@ tracer=$!
 pids="$pids $tracer"
 sleep 0.5
 refused "is traced by process $tracer" -d 1 -p "$(cat traced.pid)"
+rm -f stop dump.bin
+start "$host" filtered
+sleep 0.3
+refused 'has a seccomp filter' -d 1 -p "$pid"
+attach --force -d 1 -p "$pid" || fail "--force"
+check dump.bin hot 5
+touch stop
+finish 0
+[ "$(cat out)" = ok ] || fail "under a filter it printed $(cat out)"
+rm -f stop dump.bin
 start "$host" blocking
 sleep 0.3
 refused 'blocked on all threads' -d 1 -p "$pid"

@@ -9,13 +9,16 @@
  *   threads     a VM and an allocator on each of four threads, and short-lived ones
  *   traced      is traced by its parent
  *   blocking    blocks the signal of the samples on its only thread
+ *   filtered    has a seccomp filter, which allows everything
  *
- * The last five go on until there is a file named "stop", check their own results
+ * The last six go on until there is a file named "stop", check their own results
  * meanwhile, and print "ok".
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/futex.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -351,13 +355,24 @@ static void block_signals(void)
 	run_until_over();
 }
 
+static void be_filtered(void)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog filter = {.len = 1, .filter = &allow};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0)
+		fail("seccomp");
+	run_until_over();
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } modes[] = {
 	{"memory", use_memory},      {"libraries", use_libraries},
 	{"threads", use_threads},    {"traced", be_traced},
-	{"blocking", block_signals},
+	{"blocking", block_signals}, {"filtered", be_filtered},
 };
 
 int main(int argc, char **argv)

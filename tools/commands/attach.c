@@ -452,7 +452,7 @@ static void pause_ms(long time_ms)
 	nanosleep(&pause, NULL);
 }
 
-/* 0, an errno, or EAGAIN: no good moment was found. The tracee is stopped only
+/* 0, an errno, or EDEADLK: no good moment was found. The tracee is stopped only
  * if 0 is returned. */
 static int stop_at_good_moment(struct attempt *attempt)
 {
@@ -469,7 +469,7 @@ static int stop_at_good_moment(struct attempt *attempt)
 		/* Not in step with anything. */
 		pause_ms(QUIET_PAUSE_MS + i % 7);
 	}
-	return EAGAIN;
+	return EDEADLK;
 }
 
 /* ---- the three calls ------------------------------------------------------------ */
@@ -694,7 +694,7 @@ static int start_agent(struct attempt *attempt, const char *agent)
 
 static bool refuse_start(pid_t pid, int code)
 {
-	if (code == EAGAIN)
+	if (code == EDEADLK)
 		tell("process %d: no moment was found at which its only "
 		     "thread is outside of the C library; try again",
 		     (int)pid);

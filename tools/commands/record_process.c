@@ -140,30 +140,52 @@ static bool start(const struct attachment *attachment,
 	return false;
 }
 
+static bool is_agent_gone(const struct attachment *attachment)
+{
+	struct pollfd ready = {.fd = attachment->socket, .events = 0};
+
+	return poll(&ready, 1, 0) > 0;
+}
+
+/* It does not answer. */
+static int explain(const struct attachment *attachment)
+{
+	bool is_gone = is_agent_gone(attachment);
+
+	if (has_ended(attachment, is_gone ? 2000 : 0))
+		return STATUS_GOOD;
+	if (is_gone) {
+		tell("process %d has executed another program, and the profile "
+		     "ended with the first one",
+		     (int)attachment->pid);
+		return STATUS_GOOD;
+	}
+	tell("process %d does not answer, and completes the dump when it goes "
+	     "on",
+	     (int)attachment->pid);
+	return STATUS_BAD;
+}
+
 static int stop(const struct attachment *attachment)
 {
 	char text[BLOCK_ERROR_BYTES];
-	char kind;
+	char kind = '\0';
 
-	if (send(attachment->socket, "", 1, MSG_NOSIGNAL) < 0)
-		kind = '\0';
-	else
+	if (send(attachment->socket, "", 1, MSG_NOSIGNAL) == 1)
 		kind = attach_receive(attachment, END_PATIENCE_MS, text,
 		                      sizeof(text));
 	if (kind == ATTACH_ENDED)
 		return STATUS_GOOD;
-	if (kind == ATTACH_FAILED)
-		tell("process %d: %s", (int)attachment->pid, text);
-	else if (has_ended(attachment, END_PATIENCE_MS))
-		return STATUS_GOOD;
-	else
-		tell("process %d does not answer, and completes the dump when "
-		     "it goes on",
-		     (int)attachment->pid);
+	if (kind == '\0')
+		return explain(attachment);
+	tell("process %d: %s", (int)attachment->pid, text);
 	return STATUS_BAD;
 }
 
-/* What a process that was killed could not complete. */
+/* The last byte of a dump that is whole. */
+#define DUMP_END 0x80
+
+/* What a process that was killed, or another program, could not complete. */
 static void tell_of_end(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -172,9 +194,9 @@ static void tell_of_end(const char *path)
 	if (fd < 0)
 		return;
 	if (lseek(fd, -1, SEEK_END) < 0 || read(fd, &last, 1) != 1 ||
-	    last != 0x80)
-		tell("the process was killed: its last half second is missing "
-		     "(--partial shows the dump)");
+	    last != DUMP_END)
+		tell("the process was killed or replaced: its last half second "
+		     "is missing (--partial shows the dump)");
 	close(fd);
 }
 
@@ -194,7 +216,7 @@ int record_process(const struct process_recording *recording)
 			wait_for_end(&attachment, signals, recording->seconds);
 			status = stop(&attachment);
 			show_dump(recording->path);
-			if (has_ended(&attachment, 0))
+			if (is_agent_gone(&attachment))
 				tell_of_end(recording->path);
 			is_new = false;
 		}
