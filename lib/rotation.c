@@ -3,6 +3,7 @@
 #include "rotation.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,9 @@
 #define DUMP_SHARE 4
 
 #define RETRY_NS UINT64_C(1000000000)
+
+/* Milliseconds that another dump may have taken. */
+#define NAMES_TRIED 1000
 
 #define DAYS_PER_ERA 146097 /* 400 years */
 
@@ -116,28 +120,45 @@ static bool name_dump(const struct rotation *rotation, uint64_t begin_ns,
 	                ms / 60000 % 60, ms / 1000 % 60, ms % 1000) < PATH_MAX;
 }
 
-/* Two dumps of one millisecond would have one name. */
-static uint64_t choose_begin(const struct rotation *rotation)
+/* Creates a file that is not there yet: two dumps of one millisecond would have one
+ * name, be they of profiles that follow each other or run at once. Returns its
+ * descriptor, or -errno. */
+static int create_dump(const struct rotation *rotation, uint64_t *begin_ns,
+                       char path[PATH_MAX])
 {
-	uint64_t now_ns = clock_ns(CLOCK_REALTIME);
-	uint64_t next_ns = rotation->begin_ns + 1000000u;
+	int fd;
 
-	return now_ns < next_ns ? next_ns : now_ns;
+	*begin_ns = clock_ns(CLOCK_REALTIME);
+	for (int i = 0; i < NAMES_TRIED; i++) {
+		if (!name_dump(rotation, *begin_ns, path))
+			return -ENAMETOOLONG;
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+		if (fd >= 0)
+			return fd;
+		if (errno != EEXIST)
+			return -errno;
+		*begin_ns += 1000000;
+	}
+	return -EEXIST;
 }
 
 int rotation_next_file(struct rotation *rotation, struct dump_file *file,
                        struct error *error)
 {
-	uint64_t begin_ns = choose_begin(rotation);
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t begin_ns;
 	char path[PATH_MAX];
+	int result, fd;
 
 	rotation->retry_ns = now_ns + RETRY_NS;
-	if (!name_dump(rotation, begin_ns, path))
-		return error_set(error, PROFILE_ERRIO, ENAMETOOLONG,
-		                 "%.200s: the name of the dump is too long",
-		                 rotation->path);
-	if (dump_file_open(file, path, 0, error) < 0)
+	fd = create_dump(rotation, &begin_ns, path);
+	if (fd < 0)
+		return error_set(error, PROFILE_ERRIO, -fd, "%.300s: %s",
+		                 fd == -ENAMETOOLONG ? rotation->path : path,
+		                 strerror(-fd));
+	result = dump_file_open(file, path, fd, error);
+	close(fd);
+	if (result < 0)
 		return -1;
 	rotation->begin_ns = begin_ns;
 	rotation->due_ns = now_ns + rotation->options.period_ns;

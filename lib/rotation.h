@@ -28,7 +28,7 @@ struct rotation_options {
 	uint64_t period_ns;   /* a new dump after so long */
 	uint64_t dump_bytes;  /* a new dump after so many bytes, but not more
 	                       * often than once a second */
-	uint64_t total_bytes; /* of all dumps of the process, the one that is
+	uint64_t total_bytes; /* of all dumps of the profile, the one that is
 	                       * being written included */
 };
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- A profile in several dumps; prints what report() says of it.
 --
--- usage: rotate.lua "time" | "bytes" | "fork" | "moved"
+-- usage: rotate.lua "time" | "bytes" | "fork" | "moved" | "cycles"
 local sysprof = require "misc.sysprof"
 local kind = arg[1]
 
@@ -105,4 +105,9 @@ elseif kind == "moved" then
 	assert(sysprof.report().dumps == 1)
 	assert(sysprof.stop())
 	report()
+elseif kind == "cycles" then
+	for _ = 1, 50 do
+		assert(sysprof.start { mode = "C", path = "dump.bin", rotate = 1 })
+		assert(sysprof.stop())
+	end
 end

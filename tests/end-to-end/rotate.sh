@@ -89,6 +89,12 @@ read -r samples dumps removed <report
 found=$(sum . elsewhere/dump.bin.*)
 [ "$found" = "$samples" ] || fail "$found samples, report() says $samples"
 
+# Short profiles behind each other: no dump takes another one's name.
+rm -rf ./*
+timeout 120 "$LUAJIT" "$program" cycles || fail "cycles: see above"
+set -- dump.bin.*
+[ $# = 50 ] || fail "$# dumps of 50 profiles"
+
 rm -rf ./*
 cat >loop.lua <<'LUA'
 local start = os.time()
