@@ -477,14 +477,16 @@ uint64_t vm_chain_next_cframe(const struct vm_chain *chain)
 }
 
 /* An error has ended the coroutine: it no longer says where its C frame is, but
- * the frame is there, and is where an unwinder goes. It has none before it. */
+ * the frame is there, and is where an unwinder goes. It has none before it, and
+ * the VM has called C from it: an unwinder's copies of registers look like one. */
 static bool find_abandoned(const struct vm_chain *chain,
                            const struct cpu_registers *registers,
                            struct vm_frame *frame)
 {
 	const struct vm_layout *layout = chain->now.vm->layout;
 	const uint64_t end = registers->sp + ABANDONED_STACK_BYTES_MAX;
-	uint64_t address, thread, previous, return_address, cframe;
+	uint64_t address, thread, previous, cframe;
+	uint64_t return_address, inner_return_address;
 
 	if (chain->now.started ||
 	    !load_reference(layout,
@@ -503,7 +505,9 @@ static bool find_abandoned(const struct vm_chain *chain,
 		    previous & CFRAME_MASK ||
 		    !load_u64(address + (uint64_t)layout->cframe.bytes - 8,
 		              &return_address) ||
-		    !is_code(chain, return_address))
+		    !is_code(chain, return_address) ||
+		    !load_u64(address - 8, &inner_return_address) ||
+		    !vm_registry_kind(chain->now.vm, inner_return_address))
 			continue;
 		frame->cframe = address;
 		return true;
