@@ -2,7 +2,7 @@
 /*
  * Getting the agent into a process; see attach.h.
  *
- * One thread of the process is stopped for some 0.1 ms and made to execute three
+ * One thread of the process is stopped for a moment and made to execute three
  * system calls: mmap(2), mprotect(2) and clone(2). Then it goes on. What the clone
  * does, and why, is told in attach_stub.S; memory that it needs is in a region of
  * its own, whose parts are listed below.
