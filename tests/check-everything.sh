@@ -123,7 +123,7 @@ build()
 	local directory=$work/$1
 
 	check "configure $1" configure "$directory" "${@:2}" &&
-		check "build $1" make -C "$directory" -j "$jobs" check TESTS=
+		check "build $1" make -C "$directory" -j "$jobs" check bench TESTS=
 }
 
 sources()

@@ -154,6 +154,34 @@ end
 LUA
 run long.lua
 
+# A child has its own, and a clock that was closed is opened again with them.
+cat >events.lua <<'LUA'
+ffi.cdef "int fork(void); int waitpid(int, int *, int); int close(int); void _exit(int);"
+assert(sysprof.start { mode = "C", interval = 1, path = "events.bin",
+	kernel = true, fork = "follow" })
+local child = ffi.C.fork()
+reads(0.3)
+local report = sysprof.report()
+assert(report.kernel_threads == 1 and report.samples > 50)
+if child == 0 then
+	assert(sysprof.stop())
+	ffi.C._exit(0)
+end
+local status = ffi.new("int[1]")
+ffi.C.waitpid(child, status, 0)
+assert(status[0] == 0)
+for fd = 3, 100 do ffi.C.close(fd) end
+reads(0.5)
+local after = sysprof.report()
+assert(after.kernel_threads == 1)
+assert(after.samples - report.samples > 100, after.samples)
+assert(sysprof.stop())
+LUA
+run events.lua
+for dump in events.bin events.bin.*; do
+	[ "$(share "$dump" "$kernel")" -ge 20 ] || fail "no kernel in $dump"
+done
+
 # Rights.
 cat >refused.lua <<'LUA'
 local ok, message = sysprof.start { mode = "C", path = "refused.bin",
