@@ -286,13 +286,14 @@ static bool is_called(const struct function_facts *function, const char *name)
 	       (last == name || last[-1] == '.' || last[-1] == ':');
 }
 
-/* Does what the file says count, which is this name of the function? */
+/* Does what the file says count, which is this name of the function? Parameters
+ * hold functions of any name. */
 static bool is_believed(struct source_file *file,
                         const struct function_facts *function, const char *name)
 {
 	if (function->call_name_bytes > 0 && is_called(function, name))
 		file->confirmed_count++;
-	else if (function->call_name_bytes > 0)
+	else if (function->call_name_bytes > 0 && !function->call_name_is_local)
 		file->differing_count++;
 	return file->differing_count <= file->confirmed_count;
 }

@@ -34,9 +34,10 @@ struct function_facts {
 	size_t chunk_bytes;
 	uint32_t first_line; /* 0 for a main chunk, which has no name */
 	uint32_t last_line;
-	const char *call_name;  /* by which it was called */
-	size_t call_name_bytes; /* 0: not known */
-	bool stripped;          /* no debug information: not even lines */
+	const char *call_name;   /* by which it was called */
+	size_t call_name_bytes;  /* 0: not known */
+	bool call_name_is_local; /* as in struct call_name */
+	bool stripped;           /* no debug information: not even lines */
 };
 
 /* Writes the name, terminated, to name (capacity bytes) and returns its length;

@@ -105,19 +105,21 @@ static enum symbol_result describe(struct lua_symbols *symbols,
                                    const struct prototype_contents *contents,
                                    const struct guest_frame *frame)
 {
-	uint32_t chunk_bytes = contents->chunk_bytes, name_bytes = 0;
+	uint32_t chunk_bytes = contents->chunk_bytes;
 	bool stripped = !contents->first_line &&
 	                is_stripped(vm->layout, known->prototype);
-	char name[CALL_NAME_BYTES_MAX];
+	struct call_name name;
 	struct lua_symbol *record;
 	size_t bytes;
 
 	if (chunk_bytes > CHUNK_NAME_BYTES_MAX)
 		chunk_bytes = CHUNK_NAME_BYTES_MAX;
+	name.bytes = 0;
+	name.is_local = false;
 	/* A main chunk is one, however it was called. */
 	if (frame && (contents->first_line || stripped))
-		name_bytes = call_name_read(frame, name);
-	bytes = (sizeof(*record) + chunk_bytes + name_bytes + 7) & ~(size_t)7;
+		call_name_read(frame, &name);
+	bytes = (sizeof(*record) + chunk_bytes + name.bytes + 7) & ~(size_t)7;
 	record = ring_reserve(symbols->ring, bytes);
 	if (!record)
 		return SYMBOL_RING_FULL;
@@ -128,12 +130,13 @@ static enum symbol_result describe(struct lua_symbols *symbols,
 	record->first_line = known->first_line;
 	record->line_count = known->line_count;
 	record->chunk_bytes = chunk_bytes;
-	record->call_name_bytes = name_bytes;
+	record->call_name_bytes = name.bytes;
+	record->call_name_is_local = name.is_local;
 	record->stripped = stripped;
 	record->prototype_bytes = contents->size;
 	if (!copy_chunk_name(contents, record->chunk, chunk_bytes))
 		return SYMBOL_UNREADABLE;
-	memcpy(record->chunk + chunk_bytes, name, name_bytes);
+	memcpy(record->chunk + chunk_bytes, name.text, name.bytes);
 	known->id = atomic_fetch_add(symbols->last_id, 1) + 1;
 	record->id = known->id;
 	ring_commit(symbols->ring, &record->record);

@@ -74,7 +74,9 @@ struct lua_symbol {
 	uint32_t line_count;    /* lines after the first one */
 	uint32_t chunk_bytes;   /* length of the chunk name */
 	uint32_t call_name_bytes; /* 0: not known by which name it was called */
-	uint32_t stripped;        /* 1: no debug information, first_line is 0 */
+	uint8_t call_name_is_local; /* as in struct call_name */
+	uint8_t stripped; /* 1: no debug information, first_line is 0 */
+	uint16_t unused;
 	uint32_t prototype_bytes; /* bytecode included, 0: not known */
 	char chunk[]; /* not terminated; the call name follows, likewise */
 };

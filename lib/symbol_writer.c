@@ -266,6 +266,7 @@ size_t symbol_writer_lua(struct symbol_writer *symbols,
 		.last_line = symbol->first_line + symbol->line_count,
 		.call_name = symbol->chunk + symbol->chunk_bytes,
 		.call_name_bytes = symbol->call_name_bytes,
+		.call_name_is_local = symbol->call_name_is_local != 0,
 		.stripped = symbol->stripped != 0,
 	};
 	size_t function_bytes = function_names_find(

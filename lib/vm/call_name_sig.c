@@ -17,8 +17,8 @@
 /* Tables behind a table: inheritance, or an environment. */
 #define METATABLES_MAX 4
 
-/* Larger ones are not looked through. */
-#define TABLE_NODES_MAX 1024
+/* In all tables that one name is looked for in. */
+#define NODES_MAX 4096
 
 /* Of a prototype's names. */
 #define DEBUG_BYTES_MAX 4096
@@ -38,6 +38,7 @@ struct call_site {
 	uint64_t base;                   /* its first slot; 0: not known */
 	uint32_t index;                  /* of the call instruction */
 	uint32_t call_register;          /* which held the called function */
+	uint32_t node_budget;            /* that may still be looked at */
 };
 
 /* A value of the VM. type is none of TYPE_* for numbers. */
@@ -99,18 +100,20 @@ static bool is_index_name(const struct vm_layout *layout, uint64_t string)
 }
 
 /* The value of a string key; 0 stands for "__index". */
-static bool find_node(const struct vm_layout *layout, uint64_t table,
-                      uint64_t key, struct value *value)
+static bool find_node(struct call_site *site, uint64_t table, uint64_t key,
+                      struct value *value)
 {
+	const struct vm_layout *layout = site->layout;
 	struct value node_key;
 	uint64_t node;
 	uint32_t mask, i;
 
 	if (!is_object(layout, table, TYPE_TABLE) ||
 	    !load_u32(table + layout->object.table.node_mask, &mask) ||
-	    mask >= TABLE_NODES_MAX ||
+	    mask >= site->node_budget ||
 	    !load_reference(layout, table + layout->object.table.nodes, &node))
 		return false;
+	site->node_budget -= mask;
 	for (i = 0; i <= mask; i++, node += NODE_BYTES) {
 		if (!read_value(layout, node + NODE_KEY, &node_key))
 			return false;
@@ -125,21 +128,22 @@ static bool find_node(const struct vm_layout *layout, uint64_t table,
 }
 
 /* As the VM indexes a table, but for functions that do it. */
-static bool find_field(const struct vm_layout *layout, struct value table,
-                       uint64_t key, struct value *value)
+static bool find_field(struct call_site *site, struct value table, uint64_t key,
+                       struct value *value)
 {
+	const struct vm_layout *layout = site->layout;
 	uint64_t metatable;
 
 	for (int i = 0; i <= METATABLES_MAX; i++) {
 		if (table.type != TYPE_TABLE)
 			return false;
-		if (find_node(layout, table.object, key, value))
+		if (find_node(site, table.object, key, value))
 			return true;
 		if (!load_reference(layout,
 		                    table.object +
 		                            layout->object.table.metatable,
 		                    &metatable) ||
-		    !metatable || !find_node(layout, metatable, 0, &table))
+		    !metatable || !find_node(site, metatable, 0, &table))
 			return false;
 	}
 	return false;
@@ -353,7 +357,7 @@ static bool find_origin(const struct call_site *site, struct origin *origin)
 	}
 }
 
-static bool read_global(const struct call_site *site, uint32_t constant,
+static bool read_global(struct call_site *site, uint32_t constant,
                         struct value *value, struct text *name)
 {
 	uint64_t key = string_constant(site, constant);
@@ -364,22 +368,21 @@ static bool read_global(const struct call_site *site, uint32_t constant,
 	                      site->function +
 	                              site->layout->object.function.environment,
 	                      &environment.object) &&
-	       find_field(site->layout, environment, key, value) &&
+	       find_field(site, environment, key, value) &&
 	       read_text(site->layout, key, name);
 }
 
-static bool read_field(const struct call_site *site, uint32_t constant,
+static bool read_field(struct call_site *site, uint32_t constant,
                        struct value *value, struct text *name)
 {
 	uint64_t key = string_constant(site, constant);
 
-	return key && find_field(site->layout, *value, key, value) &&
+	return key && find_field(site, *value, key, value) &&
 	       read_text(site->layout, key, name);
 }
 
-static bool read_first(const struct call_site *site,
-                       const struct origin *origin, struct value *value,
-                       struct text *name)
+static bool read_first(struct call_site *site, const struct origin *origin,
+                       struct value *value, struct text *name)
 {
 	if (origin->is_on_stack) {
 		/* A field of a variable without a name has one all the same. */
@@ -399,14 +402,16 @@ static bool read_first(const struct call_site *site,
 }
 
 /* What the called function's register was loaded from, and its name. */
-static bool evaluate(const struct call_site *site, struct value *value,
-                     struct text *name)
+static bool evaluate(struct call_site *site, struct value *value,
+                     struct text *name, bool *is_local)
 {
 	struct origin origin;
 
+	*is_local = false;
 	if (!find_origin(site, &origin) ||
 	    !read_first(site, &origin, value, name))
 		return false;
+	*is_local = origin.is_on_stack && origin.field_count == 0;
 	while (origin.field_count-- > 0)
 		if (!read_field(site, origin.fields[origin.field_count].c,
 		                value, name))
@@ -415,7 +420,7 @@ static bool evaluate(const struct call_site *site, struct value *value,
 }
 
 /* `object:method()`: the object is the first argument, wherever it came from. */
-static bool evaluate_method(const struct call_site *site, struct value *value,
+static bool evaluate_method(struct call_site *site, struct value *value,
                             struct text *name)
 {
 	struct instruction load, copy;
@@ -478,6 +483,7 @@ static bool holds_function(const struct call_site *site,
 	       function.prototype == site->frame->prototype;
 }
 
+/* Length of the copy, 0 if it cannot be one. */
 static uint32_t copy_name(const struct text *text,
                           char name[CALL_NAME_BYTES_MAX])
 {
@@ -490,21 +496,27 @@ static uint32_t copy_name(const struct text *text,
 	return text->bytes;
 }
 
-uint32_t call_name_read(const struct guest_frame *frame,
-                        char name[CALL_NAME_BYTES_MAX])
+void call_name_read(const struct guest_frame *frame, struct call_name *name)
 {
 	struct call_site site = {
 		.layout = frame->vm->layout,
 		.frame = frame,
+		.node_budget = NODES_MAX,
 	};
 	struct value value;
 	struct text text;
 
+	name->bytes = 0;
+	name->is_local = false;
 	if (!find_call_site(&site))
-		return 0;
-	if ((evaluate(&site, &value, &text) && holds_function(&site, &value)) ||
-	    (evaluate_method(&site, &value, &text) &&
-	     holds_function(&site, &value)))
-		return copy_name(&text, name);
-	return 0;
+		return;
+	if (evaluate(&site, &value, &text, &name->is_local) &&
+	    holds_function(&site, &value)) {
+		name->bytes = copy_name(&text, name->text);
+		return;
+	}
+	name->is_local = false;
+	if (evaluate_method(&site, &value, &text) &&
+	    holds_function(&site, &value))
+		name->bytes = copy_name(&text, name->text);
 }

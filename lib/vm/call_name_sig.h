@@ -11,6 +11,7 @@
 #ifndef VM_CALL_NAME_SIG_H
 #define VM_CALL_NAME_SIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "guest_sig.h"
@@ -18,9 +19,14 @@
 
 #define CALL_NAME_BYTES_MAX 128
 
-/* The name by which the Lua function of the frame was called, not terminated;
- * returns its length, 0 where it cannot be told, or is longer. */
-uint32_t call_name_read(const struct guest_frame *frame,
-                        char name[CALL_NAME_BYTES_MAX]);
+struct call_name {
+	uint32_t bytes; /* 0: it cannot be told, or is longer */
+	bool is_local;  /* of a local variable, as a parameter: rather what the
+	                 * caller does than what the function does */
+	char text[CALL_NAME_BYTES_MAX]; /* not terminated */
+};
+
+/* The name by which the Lua function of the frame was called. */
+void call_name_read(const struct guest_frame *frame, struct call_name *name);
 
 #endif

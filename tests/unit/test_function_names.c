@@ -227,6 +227,32 @@ START_TEST(names_of_calls_are_used)
 }
 END_TEST
 
+/* bench(work), which calls it f. */
+START_TEST(a_parameter_is_no_better_name)
+{
+	char chunk[PATH_MAX + 1] = "@", name[256];
+	struct function_facts function = {
+		.chunk = chunk,
+		.first_line = 2,
+		.last_line = 2,
+		.call_name = "f",
+		.call_name_bytes = 1,
+		.call_name_is_local = true,
+	};
+
+	file_path(chunk + 1, "old.lua");
+	function.chunk_bytes = strlen(chunk);
+	for (int i = 0; i < 3; i++) {
+		function_names_find(names, &function, name, sizeof(name));
+		ck_assert_str_eq(name, "fib");
+	}
+	file_path(chunk + 1, "missing.lua");
+	function.chunk_bytes = strlen(chunk);
+	function_names_find(names, &function, name, sizeof(name));
+	ck_assert_str_eq(name, "f");
+}
+END_TEST
+
 START_TEST(without_debug_information_it_may_be_any)
 {
 	struct function_facts function = {
@@ -408,6 +434,7 @@ int main(void)
 	tcase_add_test(tests, another_text_is_not_believed_again);
 	tcase_add_test(tests, most_functions_are_called_by_their_names);
 	tcase_add_test(tests, names_of_calls_are_used);
+	tcase_add_test(tests, a_parameter_is_no_better_name);
 	tcase_add_test(tests, without_debug_information_it_may_be_any);
 	tcase_add_test(tests, relative_path_is_tried);
 	tcase_add_test(tests, other_chunks_have_no_file);

@@ -35,6 +35,10 @@ local function shared() return burn(), 1 end -- defined shared called shared ali
 local alias = shared
 M.other_alias = shared
 
+-- A parameter.
+local function by_parameter() return burn(), 1 end -- defined by_parameter called parameter
+local function call(parameter) return 1 + parameter() end
+
 -- No longer what it was called by.
 function M.replaced() M.replaced = of_global; return burn(), 1 end -- defined M.replaced called function
 
@@ -61,6 +65,7 @@ function M.run(seconds)
 		shared()
 		alias()
 		M.other_alias()
+		call(by_parameter)
 		M.replaced = replaced
 		M.replaced()
 		pcall(by_library)
