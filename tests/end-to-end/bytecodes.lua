@@ -28,17 +28,14 @@ local function leave(n)
 	return x
 end
 
-local function run(seconds, f, argument)
-	local started = os.clock()
-	repeat f(argument) until os.clock() - started > seconds
-end
-jit.off(run)
-
 jit.opt.start("hotexit=60000") -- no side traces
 assert(misc.sysprof.start { mode = "C", interval = 1, path = arg[1] })
-run(0.4, fields, { a = 1 })
-run(0.4, concatenate, ("x"):rep(100))
-run(0.4, leave, 1000)
+local started, t, text = os.clock(), { a = 1 }, ("x"):rep(100)
+repeat fields(t) until os.clock() - started > 0.4
+started = os.clock()
+repeat concatenate(text) until os.clock() - started > 0.4
+started = os.clock()
+repeat leave(1000) until os.clock() - started > 0.4
 assert(misc.sysprof.stop())
 -- Which instructions there are: each name takes six places.
 for name in require("jit.vmdef").bcnames:gmatch("......") do

@@ -188,16 +188,15 @@ expect 'mini_entry;rust::legacy;rust::newer ' 300
 
 # The interpreter has no symbols, but an instruction that it executes.
 dump=bytecodes.bin
-cp "$top_srcdir/tests/end-to-end/bytecodes.lua" .
-"$LUAJIT" bytecodes.lua "$dump" >known
+"$LUAJIT" "$top_srcdir/tests/end-to-end/bytecodes.lua" "$dump" >known
 parse
-expect 'fields bytecodes.lua:[0-9]* ' 200
+expect 'fields [^;]*bytecodes.lua:[0-9]* ' 200
 expect_none ';BC_'
 expect_none 'lj_vm trace exit'
 parse --bytecodes
-expect 'fields bytecodes.lua:[0-9]*;BC_TGETS' 200
-expect 'concatenate bytecodes.lua:[0-9]*;BC_CAT;' 150
-expect 'leave bytecodes.lua:[0-9]*;lj_vm trace exit' 20
+expect 'fields [^;]*bytecodes.lua:[0-9]*;BC_TGETS' 200
+expect 'concatenate [^;]*bytecodes.lua:[0-9]*;BC_CAT;' 150
+expect 'leave [^;]*bytecodes.lua:[0-9]*;lj_vm trace exit' 20
 expect '^_start;' 1000
 grep -o 'BC_[A-Z0-9]*' stacks | sort -u >seen
 grep -vxFf known seen && fail "no such instruction"
