@@ -27,18 +27,18 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 
-builds="library static luajit2 bullseye trixie sid tarantool"
+builds="refused library static luajit2 bullseye trixie sid tarantool"
 limit=60000
 thorough=yes
 if [ "${LONG:-no}" = yes ]; then
-	limit=100000
+	limit=50000
 elif [ -n "${OTHER_LUAJITS-}" ]; then
 	builds=given
 elif [ -n "${OTHER_BUILDS-}" ]; then
 	builds=$OTHER_BUILDS
 else
-	builds="library static"
-	limit=10000
+	builds="refused library static"
+	limit=5000
 	thorough=no
 fi
 packages=${OTHER_PACKAGES:-$work/packages}
@@ -135,7 +135,7 @@ make_runner()
 # No build may show a wrong stack. Those without code offsets in snapshots (until
 # 2021) know fewer lines in traces, and a short run has more of the marked moments
 # when stacks grow.
-export STEP_MARKED_MAX=0.2 STEP_NO_LINE_MAX=1
+export STEP_MARKED_MAX=0.1 STEP_NO_LINE_MAX=1
 
 # --- what is checked ---------------------------------------------------------------
 
@@ -365,6 +365,31 @@ check_tarantool()
 	memory_modes=off
 	check tarantool "$work/tarantool-runner"
 	memory_modes="off on"
+}
+
+# A build that is not known is named, and so is what does not fit.
+check_refused()
+{
+	local message
+	embed refused-host -DUNKNOWN_BUILD -lluajit-5.1 || {
+		skip refused "no embedding program can be built"
+		return
+	}
+	cat >refused.lua <<-'LUA'
+		local ok, message, number = require "misc.sysprof".start {
+			mode = "C", path = "refused.bin" }
+		assert(ok == nil and number == 22 and not io.open "refused.bin")
+		print(message)
+	LUA
+	echo "== refused"
+	message=$(./refused-host refused.lua)
+	echo "$message"
+	if echo "$message" | grep -q "^unknown build of LuaJIT: LuaJIT \
+2\.1.*, build id [0-9a-f]\{40\}; .* fails at: allocator)$"; then
+		passed="$passed refused"
+	else
+		failed="$failed refused"
+	fi
 }
 
 # What the caller has. Tarantool's fork has a misc.sysprof of its own, which is

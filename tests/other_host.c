@@ -3,6 +3,9 @@
  * A program that embeds LuaJIT, for tests: runs a Lua file with arguments.
  *
  * usage: other_host [-joff|-jon] FILE [ARGUMENT]...
+ *
+ * With -DUNKNOWN_BUILD what the API says of the allocator is not what the VM has,
+ * as if its structures were laid out in another way.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +14,16 @@
 #include <lua.h>
 #include <luajit.h>
 #include <lualib.h>
+
+#ifdef UNKNOWN_BUILD
+/* A module finds this one before LuaJIT's. */
+lua_Alloc lua_getallocf(lua_State *L, void **data)
+{
+	(void)L;
+	*data = NULL;
+	return NULL;
+}
+#endif
 
 static int run(lua_State *L, int count, char **arguments)
 {

@@ -213,7 +213,7 @@ static struct known_code *find_new(uint64_t address, struct error *error)
 		struct vm_code unknown = {.start = address};
 
 		read_build_id(&unknown);
-		error_set(error, PROFILE_ERRUSE, ENOTSUP,
+		error_set(error, PROFILE_ERRUSE, EINVAL,
 		          "the code that called this function is not a LuaJIT "
 		          "interpreter that is known (build id %s; its unwind "
 		          "rule is not that of LuaJIT 2.1 for x86-64)",

@@ -58,7 +58,7 @@ static int refuse(struct opening *opening, lua_State *L, const char *closest,
 
 	describe(vm, L);
 	return error_set(
-		opening->error, PROFILE_ERRUSE, ENOTSUP,
+		opening->error, PROFILE_ERRUSE, EINVAL,
 		"unknown build of LuaJIT: %s, build id %s; no known layout "
 		"fits it (closest: %s, which fails at: %s)",
 		vm->description,
