@@ -11,7 +11,7 @@
 --> F xpcall: throw
 --> F error: handler, spin
 --> F coroutine.resume: worker, throw
---> F coroutine.wrap function: worker, nested_body, outer_body
+--> F coroutine.wrap function: worker, nested_body, outer_body, permutations
 --> F table.sort: less
 --> F string.gsub: upper, F string.upper
 --> F tostring: to_string
@@ -216,6 +216,37 @@ function programs.nested_coroutines()
 	end)
 	f()
 	f()
+end
+
+--> permute: permute, F coroutine.yield
+local function permute(list, n)
+	if n == 0 then
+		coroutine.yield(list)
+		return
+	end
+	for i = 1, n do
+		list[i], list[n] = list[n], list[i]
+		permute(list, n - 1)
+		list[i], list[n] = list[n], list[i]
+	end
+end
+
+-- Traces that are left deep in a coroutine whose stack is still small.
+--> generators: F coroutine.wrap, F coroutine.wrap function, spin
+function programs.generators()
+	local sum = 0
+	for n = 2, 5 do
+		local list = { 1, 2, 3, 4, 5 }
+		--> permutations: permute
+		local f = coroutine.wrap(function()
+			permute(list, n)
+		end)
+		for _ = 1, 6 do
+			local result = n > 2 and f()
+			sum = sum + (result and result[1] or 0)
+		end
+	end
+	spin(sum)
 end
 
 --> resume_from_c: F coroutine.create, F coroutine.resume, C stepper_resume
