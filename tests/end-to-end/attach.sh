@@ -223,6 +223,15 @@ done
 	grep 'hot' | cut -d';' -f1 | sort -u >threads
 [ "$(wc -l <threads)" = 4 ] || fail "samples on $(wc -l <threads) threads, not 4"
 
+rm -f stop
+start "$host" vfork
+sleep 0.3
+attach -d 5 -p "$pid" || fail "one of two threads is in vfork(2)"
+check dump.bin hot 5
+touch stop
+finish 0
+[ "$(cat out)" = ok ] || fail "a thread in vfork(2): $(cat out)"
+
 # --- refused --------------------------------------------------------------------------------------
 
 # refused WHY ARGUMENT...

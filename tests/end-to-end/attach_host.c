@@ -10,8 +10,9 @@
  *   traced      is traced by its parent
  *   blocking    blocks the signal of the samples on its only thread
  *   filtered    has a seccomp filter, which allows everything
+ *   vfork       has a thread that cannot be stopped, for two seconds
  *
- * The last six go on until there is a file named "stop", check their own results
+ * The last seven go on until there is a file named "stop", check their own results
  * meanwhile, and print "ok".
  */
 #include <dlfcn.h>
@@ -366,6 +367,32 @@ static void be_filtered(void)
 	run_until_over();
 }
 
+static void *wait_in_vfork(void *argument)
+{
+	double *end = argument;
+
+	if (vfork() == 0) {
+		nanosleep(&two_seconds, NULL);
+		_exit(0);
+	}
+	*end = seconds();
+	return NULL;
+}
+
+/* Stopped late, its thread would wait for the recorder's end. */
+static void wait_for_child(void)
+{
+	double start = seconds(), end = 0;
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, wait_in_vfork, &end))
+		fail("pthread_create");
+	run_until_over();
+	pthread_join(thread, NULL);
+	if (end - start > 2 * BLOCKED_SECONDS)
+		fail("a thread was held up");
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -373,6 +400,7 @@ static const struct {
 	{"memory", use_memory},      {"libraries", use_libraries},
 	{"threads", use_threads},    {"traced", be_traced},
 	{"blocking", block_signals}, {"filtered", be_filtered},
+	{"vfork", wait_for_child},
 };
 
 int main(int argc, char **argv)

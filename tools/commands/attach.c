@@ -28,6 +28,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -668,6 +669,26 @@ static int divert_thread(struct attempt *attempt, const char *agent)
 	return code;
 }
 
+/* ptrace(2) is left to a process that ends: this lets go of all threads for sure,
+ * also of those that have not stopped yet. The attempt is shared with it. Returns
+ * what work returns, 0 or an errno. */
+static int trace_in_child(struct attempt *attempt, const char *agent,
+                          int (*work)(struct attempt *attempt,
+                                      const char *agent))
+{
+	pid_t child = fork();
+	int status;
+
+	if (child < 0)
+		return errno;
+	if (child == 0)
+		_exit(work(attempt, agent));
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
+}
+
 /* One thread after the other, until one can be stopped. */
 static int start_agent(struct attempt *attempt, const char *agent)
 {
@@ -734,12 +755,31 @@ static void abandon_agent(const struct attempt *attempt)
 }
 
 /* Where there is no agent to do it: once more by a thread that is stopped. */
-static void take_region_back(struct attempt *attempt)
+static int unmap_by_thread(struct attempt *attempt, const char *agent)
 {
 	pid_t pid = attempt->target.pid;
-	sigset_t before;
 	size_t count;
-	pid_t thread_id;
+	pid_t thread_id = choose_thread(pid, 0, &count);
+	sigset_t before;
+	int code;
+
+	(void)agent;
+	if (thread_id == 0)
+		return ESRCH;
+	code = tracee_seize(&attempt->tracee, pid, thread_id);
+	if (code != 0)
+		return code;
+	block_signals(&before);
+	code = tracee_stop(&attempt->tracee, STOP_PATIENCE_MS);
+	if (code == 0) {
+		unmap_region(attempt);
+		code = tracee_go_on(&attempt->tracee, true);
+	}
+	return code;
+}
+
+static void take_region_back(struct attempt *attempt)
+{
 	int32_t first = 1;
 
 	for (int i = 0; i < THREAD_PATIENCE_MS && first; i++) {
@@ -750,16 +790,8 @@ static void take_region_back(struct attempt *attempt)
 	}
 	/* The thread that was to load it ends by then. */
 	pause_ms(20);
-	thread_id = choose_thread(pid, 0, &count);
-	if (first || thread_id == 0 ||
-	    tracee_seize(&attempt->tracee, pid, thread_id) != 0)
-		return;
-	block_signals(&before);
-	if (tracee_stop(&attempt->tracee, STOP_PATIENCE_MS) == 0) {
-		unmap_region(attempt);
-		tracee_go_on(&attempt->tracee, true);
-	}
-	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (!first)
+		trace_in_child(attempt, NULL, unmap_by_thread);
 }
 
 static bool refuse_agent(struct attempt *attempt, int32_t state)
@@ -826,27 +858,39 @@ static bool open_process(struct attempt *attempt, pid_t pid, const char *agent,
 	return check_file(pid, agent) && look_into_process(attempt);
 }
 
+static bool open_attachment(struct attempt *attempt,
+                            struct attachment *attachment, const char *agent,
+                            bool force)
+{
+	pid_t pid = attachment->pid;
+	int code;
+
+	if (!open_process(attempt, pid, agent, force))
+		return false;
+	attachment->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (attachment->pid_fd < 0)
+		return refuse_start(pid, errno);
+	code = trace_in_child(attempt, agent, start_agent);
+	return code == 0 ? connect_agent(attempt, attachment)
+	                 : refuse_start(pid, code);
+}
+
 bool attach_open(struct attachment *attachment, pid_t pid, const char *agent,
                  bool force)
 {
-	static struct attempt attempt;
+	struct attempt *attempt =
+		mmap(NULL, sizeof(*attempt), PROT_READ | PROT_WRITE,
+	             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	bool done;
-	int code;
 
-	attempt = (struct attempt){.target.memory = -1};
 	*attachment =
 		(struct attachment){.pid = pid, .pid_fd = -1, .socket = -1};
-	if (!open_process(&attempt, pid, agent, force)) {
-		target_close(&attempt.target);
-		return false;
-	}
-	attachment->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	code = attachment->pid_fd < 0 ? errno : start_agent(&attempt, agent);
-	if (code != 0)
-		done = refuse_start(pid, code);
-	else
-		done = connect_agent(&attempt, attachment);
-	target_close(&attempt.target);
+	if (attempt == MAP_FAILED)
+		return refuse_start(pid, ENOMEM);
+	attempt->target.memory = -1;
+	done = open_attachment(attempt, attachment, agent, force);
+	target_close(&attempt->target);
+	munmap(attempt, sizeof(*attempt));
 	if (!done)
 		attach_close(attachment);
 	return done;

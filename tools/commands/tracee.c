@@ -21,7 +21,9 @@
 #define EVENT_STOP        128
 #define SYSTEM_CALL_STOP  (SIGTRAP | 0x80)
 #define SYSTEM_CALL_BYTES 2
-#define CALL_PATIENCE_MS  5000
+/* While its registers are not its own, a thread must not be left. */
+#define FOREVER          (-1)
+#define CALL_PATIENCE_MS FOREVER
 
 /* What a blocked system call returns inside the kernel when its thread is stopped:
  * the kernel restarts it. */
@@ -62,7 +64,7 @@ static int wait_for_stop(const struct tracee *tracee, int patience_ms,
 			return errno == ECHILD ? ESRCH : errno;
 		if (got == tracee->thread_id)
 			return WIFSTOPPED(*status) ? 0 : ESRCH;
-		if (left_us <= 0)
+		if (patience_ms != FOREVER && left_us <= 0)
 			return ETIMEDOUT;
 		nanosleep(&pause, NULL);
 		left_us -= pause_us;

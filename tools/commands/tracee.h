@@ -4,8 +4,10 @@
  * to execute system calls. Afterwards it goes on as if nothing had been: registers,
  * signal mask, and the system call that it was in. x86-64.
  *
- * To be used by one thread of the tracer only. While a tracee is stopped the tracer
+ * To be used by one thread of the tracer only. While a tracee is diverted the tracer
  * must not end: the kernel would let it go on with registers that are not its own.
+ * At other times the end of the tracer is the one way to let go of a thread that
+ * has not stopped in time: it may still do so.
  */
 #ifndef COMMANDS_TRACEE_H
 #define COMMANDS_TRACEE_H
