@@ -4,8 +4,8 @@
 #
 #   bench/perf-names.sh BUILD-DIRECTORY [RUNS]
 #
-# Needs root, perf and tracefs. Each figure is the least of the runs, which other
-# load on the machine disturbs least.
+# Needs root, perf and tracefs. The first figures are the least of the runs, which
+# other load on the machine disturbs least; the last ones are of each.
 set -eu
 
 build=${1:?usage: perf-names.sh BUILD-DIRECTORY [RUNS]}
@@ -61,7 +61,7 @@ local function fib(n)
 	return n < 2 and n or fib(n - 1) + fib(n - 2)
 end
 local words = {}
-for _ = 1, 20 do
+for _ = 1, tonumber(os.getenv("BENCH_ROUNDS") or 20) do
 	fib(30)
 	for i = 1, 200000 do
 		words[i % 1000 + 1] = ("%d %s"):format(i, words[i % 10 + 1] or "")
@@ -73,26 +73,36 @@ if kind ~= "alone" then
 end
 io.open("cpu", "w"):write(math.floor(os.clock() * 1000))
 END
-# seconds NAME COMMAND...: CPU time of the program, its kernel part and the
-# profiler's thread included.
-seconds()
-{
-	label=$1
-	shift
-	"$@" >/dev/null 2>log
-	echo "$label: $(cat cpu) ms"
-}
-least seconds alone "$LUAJIT" work.lua alone
-least seconds "dump alone" "$LUAJIT" work.lua dump
 library=$(readlink -f "$build/lib/.libs/libluajit-sysprof.so")
 offset=$(readelf -n "$library" | awk '/Name: sample/ { found = 1 }
 	found && /Location:/ { sub(",", "", $2); print $2; exit }')
 echo "p:sysprof_bench/sample $library:$offset" \
 	>>/sys/kernel/tracing/uprobe_events
-least seconds "dump, and perf record of the probe" "$PERF" record -q -g \
-	-e sysprof_bench:sample -o data "$LUAJIT" work.lua map
+# CPU time of the program in ms, its kernel part and the profiler's thread
+# included, but not that of perf itself.
+run()
+{
+	"$@" >/dev/null 2>log || cat log
+	cat cpu
+}
+# One after the other in each round: other load on the machine changes.
+i=0
+while [ "$i" -lt "$runs" ]; do
+	alone=$(run "$LUAJIT" work.lua alone)
+	dump=$(run "$LUAJIT" work.lua dump)
+	live=$(run "$PERF" record -q -g -e sysprof_bench:sample -o data \
+		"$LUAJIT" work.lua map)
+	dwarf=$(run "$PERF" record -q -k mono -F 999 -e cpu-clock:u \
+		--call-graph dwarf -o data "$LUAJIT" work.lua alone)
+	again=$(run "$LUAJIT" work.lua alone)
+	echo "$alone $dump $live $dwarf $again" | awk '{
+		base = ($1 + $5) / 2
+		printf "alone %d and %d ms; dump %+.1f %%, dump and perf " \
+			"record of the probe %+.1f %%, perf record -F 999 " \
+			"--call-graph dwarf %+.1f %%\n", $1, $5,
+			100 * ($2 / base - 1), 100 * ($3 / base - 1),
+			100 * ($4 / base - 1)
+	}'
+	i=$((i + 1))
+done
 echo "-:sysprof_bench/sample" >>/sys/kernel/tracing/uprobe_events
-least seconds "perf record -F 999 --call-graph dwarf" "$PERF" record -q \
-	-k mono -F 999 -e cpu-clock:u --call-graph dwarf -o data "$LUAJIT" \
-	work.lua alone
-
