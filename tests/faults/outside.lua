@@ -240,10 +240,11 @@ function cases.blocked()
 	local prof = ffi.new("signal_set")
 	prof.words[0] = bit.lshift(1, 26) -- SIGPROF
 	assert(ffi.C.pthread_sigmask(0, prof, nil) == 0)
-	refused(EINVAL, "SIGPROF is blocked on this thread")
+	refused(EINVAL, "SIGPROF is blocked on this thread",
+		{ signal = "SIGPROF" })
 	assert(ffi.C.pthread_sigmask(1, prof, nil) == 0)
 	for _, mode in ipairs { "C", "D" } do
-		assert(sysprof.start(options { mode = mode }))
+		assert(sysprof.start(options { mode = mode, signal = "SIGPROF" }))
 		work(0.2)
 		local before = sysprof.report()
 		assert(before.blocked_threads == 0)
