@@ -201,7 +201,7 @@ EXTRA_DIST += tests/end-to-end/perf-record.sh \
 dist_check_SCRIPTS += tests/end-to-end/shares.sh
 EXTRA_DIST += tests/end-to-end/shares.lua
 TESTS += tests/end-to-end/shares.sh
-LONG_TESTS += tests/end-to-end/shares.sh
+LONG_TESTS += tests/end-to-end/shares.sh tests/end-to-end/perf-traces.sh
 
 dist_check_SCRIPTS += tests/end-to-end/labels.sh
 EXTRA_DIST += tests/end-to-end/labels.lua

@@ -1,10 +1,12 @@
 -- SPDX-License-Identifier: MIT
 -- Compiles functions and flushes them, over and over in the same memory, and
 -- writes when each of them ran: "NAME START END", in seconds of the monotonic
--- clock. Arguments: the file for that, seconds of CPU time, and the file of the
--- dump.
+-- clock. Arguments: the file for that, seconds of CPU time, the file of the dump,
+-- and "jitdump"; or "map", whose names have no time: then only the functions
+-- that are left in the end are written.
 
 local windows_path, seconds, dump = arg[1], tonumber(arg[2]), arg[3]
+local perf = arg[4]
 local sysprof = require("misc").sysprof
 local ffi = require("ffi")
 ffi.cdef [[
@@ -33,15 +35,29 @@ end
 
 local file = assert(io.open(windows_path, "w"))
 assert(sysprof.start { mode = "L", interval = 1000, path = dump,
-	perf = "jitdump" })
-local finish, serial = os.clock() + seconds, 0
-repeat
+	perf = perf })
+local serial = 0
+local function run(count, is_written)
 	serial = serial + 1
 	local name, work = make(serial)
 	local start = monotonic()
-	work()
-	file:write(("%s %.9f %.9f\n"):format(name, start, monotonic()))
+	for _ = 1, count do
+		work()
+	end
+	if is_written then
+		file:write(("%s %.9f %.9f\n"):format(name, start, monotonic()))
+	end
+	return work
+end
+
+local finish = os.clock() + seconds
+repeat
+	run(1, perf == "jitdump")
 	jit.flush()
 until os.clock() >= finish
+local kept = {} -- the traces of a function that is collected go, too
+for i = 1, perf == "map" and 12 or 0 do
+	kept[i] = run(20, true)
+end
 assert(sysprof.stop())
 file:close()
