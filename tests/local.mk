@@ -18,6 +18,10 @@ tests_unit_test_mapfile_LDADD = perfmap/libperfmap.la $(CHECK_LIBS)
 check_PROGRAMS += tests/unit/test_jitdump
 TESTS += tests/unit/test_jitdump
 tests_unit_test_jitdump_LDADD = perfmap/libperfmap.la $(CHECK_LIBS)
+check_PROGRAMS += tests/unit/test_perf_names
+TESTS += tests/unit/test_perf_names
+tests_unit_test_perf_names_LDADD = lib/libwriter.la lib/libstream.la \
+	perfmap/libperfmap.la lib/libbase.la $(CHECK_LIBS)
 
 check_PROGRAMS += tests/unit/test_host_symbols
 TESTS += tests/unit/test_host_symbols
