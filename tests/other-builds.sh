@@ -392,8 +392,8 @@ check_refused()
 	fi
 }
 
-# What the caller has. Tarantool's fork has a misc.sysprof of its own, which is
-# put aside.
+# What the caller has. Tarantool's fork has modules of these names, which are put
+# aside.
 check_given()
 {
 	local luajit number=0
@@ -401,7 +401,8 @@ check_given()
 		number=$((number + 1))
 		cat >"given-$number" <<-EOF
 			#!/bin/sh
-			exec $luajit -e 'package.loaded["misc.sysprof"] = nil' "\$@"
+			exec $luajit -e 'package.loaded["misc.sysprof"] = nil' \\
+				-e 'package.loaded["misc.memprof"] = nil' "\$@"
 		EOF
 		chmod +x "given-$number"
 		check "$luajit" "$work/given-$number"
