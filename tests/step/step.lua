@@ -26,7 +26,7 @@ local LOOK_AHEAD = 3
 
 -- Shares of all steps that may be marked or lack the leaf's line; the variables
 -- are in percent. Marked are some instructions of the recorder, where it moves a
--- frame to stitch a trace: up to 0.002 %.
+-- frame to stitch a trace: up to 0.005 %.
 local MARKED_MAX = (tonumber(os.getenv("STEP_MARKED_MAX")) or 0.02) / 100
 local NO_LINE_MAX = (tonumber(os.getenv("STEP_NO_LINE_MAX")) or 0.5) / 100
 
