@@ -280,16 +280,19 @@ local function test_jitdump()
 	check_map()
 end
 
--- The least distance between two traces of live_traces().
-local function least_gap()
+-- The least distance from a trace that is not among those to the one above.
+local function least_gap(others)
 	local traces, least = {}, 2 ^ 20
-	for _, trace in pairs(live_traces()) do
+	for number, trace in pairs(live_traces()) do
+		trace.is_other = others[number] ~= nil
 		traces[#traces + 1] = trace
 	end
 	table.sort(traces, function(a, b) return a.address < b.address end)
 	for i = 2, #traces do
-		least = math.min(least, traces[i].address
-			- traces[i - 1].address - traces[i - 1].bytes)
+		if not traces[i - 1].is_other then
+			least = math.min(least, traces[i].address
+				- traces[i - 1].address - traces[i - 1].bytes)
+		end
 	end
 	return least
 end
@@ -299,8 +302,9 @@ local function test_unwind()
 	for unwind, mapped in pairs { mapped = true, file = false, off = false } do
 		jit.flush()
 		start("jitdump", unwind)
+		local others = live_traces() -- to start compiles something, too
 		compile(10)
-		local gap = least_gap()
+		local gap = least_gap(others)
 		stop()
 		check(gap >= 80 == mapped, "%s: %d bytes between traces",
 			unwind, gap)
