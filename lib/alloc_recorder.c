@@ -611,6 +611,7 @@ static void *record_call(struct alloc_hook *hook, void *old_block,
 	struct running running;
 	void *block;
 
+	lua_symbols_begin(recorder->symbols);
 	running_find(recorder->cache, recorder->options.vm, &running);
 	if (recorder->walk) {
 		take_stack(recorder);

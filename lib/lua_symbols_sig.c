@@ -56,11 +56,13 @@ static bool read_contents(const struct vm *vm, uint64_t prototype,
 }
 
 /* Then its first line is 0, as that of a main chunk is. */
-static bool is_stripped(const struct vm_layout *layout, uint64_t prototype)
+static bool is_stripped(const struct vm_layout *layout, uint64_t prototype,
+                        const struct prototype_contents *contents)
 {
 	uint64_t line_info;
 
-	return load_reference(layout,
+	return !contents->first_line &&
+	       load_reference(layout,
 	                      prototype + layout->object.prototype.line_info,
 	                      &line_info) &&
 	       !line_info;
@@ -103,23 +105,15 @@ static enum symbol_result describe(struct lua_symbols *symbols,
                                    const struct vm *vm,
                                    struct known_prototype *known,
                                    const struct prototype_contents *contents,
-                                   const struct guest_frame *frame)
+                                   const struct call_name *name)
 {
 	uint32_t chunk_bytes = contents->chunk_bytes;
-	bool stripped = !contents->first_line &&
-	                is_stripped(vm->layout, known->prototype);
-	struct call_name name;
 	struct lua_symbol *record;
 	size_t bytes;
 
 	if (chunk_bytes > CHUNK_NAME_BYTES_MAX)
 		chunk_bytes = CHUNK_NAME_BYTES_MAX;
-	name.bytes = 0;
-	name.is_local = false;
-	/* A main chunk is one, however it was called. */
-	if (frame && (contents->first_line || stripped))
-		call_name_read(frame, &name);
-	bytes = (sizeof(*record) + chunk_bytes + name.bytes + 7) & ~(size_t)7;
+	bytes = (sizeof(*record) + chunk_bytes + name->bytes + 7) & ~(size_t)7;
 	record = ring_reserve(symbols->ring, bytes);
 	if (!record)
 		return SYMBOL_RING_FULL;
@@ -130,17 +124,67 @@ static enum symbol_result describe(struct lua_symbols *symbols,
 	record->first_line = known->first_line;
 	record->line_count = known->line_count;
 	record->chunk_bytes = chunk_bytes;
-	record->call_name_bytes = name.bytes;
-	record->call_name_is_local = name.is_local;
-	record->stripped = stripped;
+	record->call_name_bytes = name->bytes;
+	record->call_name_is_local = name->is_local;
+	record->stripped = is_stripped(vm->layout, known->prototype, contents);
 	record->prototype_bytes = contents->size;
 	if (!copy_chunk_name(contents, record->chunk, chunk_bytes))
 		return SYMBOL_UNREADABLE;
-	memcpy(record->chunk + chunk_bytes, name.text, name.bytes);
+	memcpy(record->chunk + chunk_bytes, name->text, name->bytes);
 	known->id = atomic_fetch_add(symbols->last_id, 1) + 1;
 	record->id = known->id;
 	ring_commit(symbols->ring, &record->record);
 	return SYMBOL_KNOWN;
+}
+
+static uint32_t hash_name(const struct call_name *name)
+{
+	uint64_t hash = name->bytes;
+
+	for (uint32_t i = 0; i < name->bytes; i++)
+		hash = mix(hash, (unsigned char)name->text[i]);
+	return (uint32_t)hash | 1;
+}
+
+/* A main chunk is one, however it was called. */
+static void read_name(const struct vm *vm, const struct guest_frame *frame,
+                      uint64_t prototype,
+                      const struct prototype_contents *contents,
+                      struct call_name *name)
+{
+	name->bytes = 0;
+	name->is_local = false;
+	if (frame && (contents->first_line ||
+	              is_stripped(vm->layout, prototype, contents)))
+		call_name_read(frame, name);
+}
+
+/* Under a label, as "=template", any code may come and go. */
+static void note_name(struct known_prototype *known,
+                      const struct prototype_contents *contents,
+                      const struct call_name *name, uint32_t round)
+{
+	uint8_t mark;
+
+	if (name->bytes == 0 || !load_u8(contents->chunk, &mark) || mark != '=')
+		return;
+	known->call_hash = hash_name(name);
+	known->call_round = round;
+}
+
+/* Is it still called by its name, where another one could be at its address? */
+static bool keeps_name(const struct vm *vm, struct known_prototype *known,
+                       const struct guest_frame *frame,
+                       const struct prototype_contents *contents,
+                       struct call_name *name, uint32_t round)
+{
+	if (!known->call_hash || !frame || known->call_round == round)
+		return true;
+	read_name(vm, frame, known->prototype, contents, name);
+	if (name->bytes == 0 || hash_name(name) != known->call_hash)
+		return false;
+	known->call_round = round;
+	return true;
 }
 
 /* The entry of the address, or the free one where it belongs. */
@@ -155,6 +199,11 @@ static struct known_prototype *find_entry(struct lua_symbols *symbols,
 	return &symbols->prototypes[slot];
 }
 
+void lua_symbols_begin(struct lua_symbols *symbols)
+{
+	symbols->round++;
+}
+
 enum symbol_result lua_symbols_find(struct lua_symbols *symbols,
                                     const struct vm *vm, uint64_t prototype,
                                     const struct guest_frame *frame,
@@ -164,12 +213,16 @@ enum symbol_result lua_symbols_find(struct lua_symbols *symbols,
 	struct prototype_contents contents;
 	struct known_prototype fresh = {.prototype = prototype};
 	enum symbol_result result;
+	struct call_name name;
+	bool is_alike;
 
 	if (!read_contents(vm, prototype, &contents))
 		return SYMBOL_UNREADABLE;
 	fresh.contents = hash_contents(&contents);
 	*found = entry;
-	if (entry->prototype && entry->contents == fresh.contents)
+	is_alike = entry->prototype && entry->contents == fresh.contents;
+	if (is_alike &&
+	    keeps_name(vm, entry, frame, &contents, &name, symbols->round))
 		return SYMBOL_KNOWN;
 	if (!entry->prototype &&
 	    symbols->prototype_count >= PROTOTYPES_MAX / 4 * 3)
@@ -180,7 +233,13 @@ enum symbol_result lua_symbols_find(struct lua_symbols *symbols,
 		fresh.arena_address = address_arena_reserve(
 			symbols->arena,
 			LUA_SYMBOL_RANGE_BYTES(contents.line_count));
-	result = describe(symbols, vm, &fresh, &contents, frame);
+	read_name(vm, frame, prototype, &contents, &name);
+	if (is_alike)
+		fresh.rename_count = entry->rename_count + 1;
+	if (fresh.rename_count > RENAMES_MAX)
+		name.bytes = 0;
+	note_name(&fresh, &contents, &name, symbols->round);
+	result = describe(symbols, vm, &fresh, &contents, &name);
 	if (result != SYMBOL_KNOWN)
 		return result;
 	if (!entry->prototype)

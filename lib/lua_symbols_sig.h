@@ -23,6 +23,7 @@
  * quarters of the first is not known; traces only repeat their record. */
 #define PROTOTYPES_MAX (1 << 16)
 #define TRACES_MAX     (1 << 12)
+#define RENAMES_MAX    8 /* each is another symbol */
 
 struct known_prototype {
 	uint64_t prototype;     /* address, 0: free */
@@ -31,7 +32,12 @@ struct known_prototype {
 	uint32_t id;
 	uint32_t first_line;
 	uint32_t line_count;
-	uint32_t unused;
+	/* Where another function of the same description may have another name:
+	 * a hash of the name by which it was called, 0: no such function; and
+	 * in which round that was seen. */
+	uint32_t call_hash;
+	uint32_t call_round;
+	uint32_t rename_count; /* up to RENAMES_MAX, then without a name */
 };
 
 struct known_trace {
@@ -48,6 +54,7 @@ struct lua_symbols {
 	struct address_arena *arena;
 	_Atomic uint32_t *last_id;
 	uint32_t prototype_count;
+	uint32_t round;
 	struct known_prototype prototypes[PROTOTYPES_MAX];
 	struct known_trace traces[TRACES_MAX];
 };
@@ -66,6 +73,9 @@ struct lua_symbols *lua_symbols_open(struct ring *ring,
                                      _Atomic uint32_t *last_id,
                                      struct error *error);
 void lua_symbols_close(struct lua_symbols *symbols);
+
+/* Before each sample, or other moment: what was seen before may have changed. */
+void lua_symbols_begin(struct lua_symbols *symbols);
 
 /* The symbol of the prototype at an address, described first if need be; then
  * with the name by which it was called, if frame is not NULL. */

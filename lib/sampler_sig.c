@@ -425,6 +425,8 @@ static void take_sample(struct sampler *sampler, const ucontext_t *context)
 	list->has_guest = false;
 	sampler->markers_seen = 0;
 	sampler->ring_full = false;
+	if (sampler->symbols)
+		lua_symbols_begin(sampler->symbols);
 	show_kernel(sampler);
 	walk_stack(&sampler->walk, sampler->options.vm, context, &visitor,
 	           sampler, &facts);

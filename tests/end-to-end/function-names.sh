@@ -131,7 +131,47 @@ profile -jon work.lua '
 	file:close()'
 expect called "a source that has changed"
 
-# So does a memory profile name them. other-builds.sh has modes of the JIT in which
+# Functions that a template makes come and go at the same addresses, and are alike
+# but for their names.
+cat >template.lua <<'LUA'
+local sysprof = require "misc.sysprof"
+local template = [[
+	local M = {}
+	function M.%s(count)
+		local sum = 0
+		for i = 1, count do sum = sum + i %% 7 end
+		return sum
+	end
+	return function() local sum = M.%s(3000) return sum, 1 end]]
+assert(sysprof.start {mode = "L", interval = 0.2, path = "names.bin"})
+local ends, round, place = os.clock() + 1.5, 0, nil
+repeat
+	round = round + 1
+	local name = round % 2 == 0 and "even" or "odd_"
+	place = loadstring(template:format(name, name), "=template")()
+	if name == "even" then
+		local function run_even() return place(), 1 end
+		run_even()
+	else
+		local function run_odd() return place(), 1 end
+		run_odd()
+	end
+	if round % 5 == 0 then collectgarbage() end
+until os.clock() > ends
+assert(sysprof.stop())
+LUA
+for jit in -joff -jon; do
+	"$LUAJIT" $jit template.lua || fail "template.lua $jit"
+	"$top_builddir/tools/luajit-parse-sysprof" names.bin >names
+	for name in even odd; do
+		grep -q "run_$name template.lua.*;${name}_* template:" names ||
+			fail "template.lua $jit: no $name"
+	done
+	grep -E 'run_even.*;odd_ template:|run_odd.*;even template:' names &&
+		fail "template.lua $jit: the name of a function that is gone"
+done
+
+# A memory profile names them, too. other-builds.sh has modes of the JIT in which
 # lines of allocations are known.
 cat >memory.lua <<'LUA'
 local memprof = require "misc.memprof"
