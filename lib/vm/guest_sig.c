@@ -44,6 +44,9 @@ struct base_choice {
 /* PCs and other pointers are never this small. */
 #define POINTER_MIN 65536
 
+/* Slots at the start of a block that an allocator may use when it is free. */
+#define ALLOCATOR_SLOTS_MAX 8
+
 /* The value of a continuation that marks an FFI callback. */
 #define CONTINUATION_FFI_CALLBACK 1
 
@@ -770,11 +773,32 @@ static bool change_to_copy(struct guest_walk *walk)
 	return true;
 }
 
+/* The stack may be a free block by now, in which the allocator keeps words of its
+ * own: numbers that may look like links. Is the frame among them, and broken? */
+static bool is_overwritten(const struct guest_walk *walk,
+                           const struct lua_frame *contents)
+{
+	const struct vm_layout *layout = walk->vm->layout;
+	struct lua_frame below;
+
+	if (walk->frame >= walk->stack.start + 8 * ALLOCATOR_SLOTS_MAX)
+		return false;
+	if (!link_is_sound(layout, &walk->stack, walk->frame, contents->link))
+		return true;
+	return link_type(contents->link) == LINK_VARARG &&
+	       !(lua_frame_read(layout,
+	                        lua_frame_previous(layout, walk->frame,
+	                                           contents->link),
+	                        &below) &&
+	         below.function == contents->function);
+}
+
 /* Shows the present frame, if that is a call. */
 static bool visit_frame(struct guest_walk *walk, struct lua_frame *contents,
                         guest_visitor visit, void *context)
 {
-	if (!lua_frame_read(walk->vm->layout, walk->frame, contents))
+	if (!lua_frame_read(walk->vm->layout, walk->frame, contents) ||
+	    is_overwritten(walk, contents))
 		return false;
 	/* The lower copy of a vararg frame and dummies are not calls */
 	if (contents->function == walk->stack.thread ||

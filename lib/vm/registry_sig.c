@@ -57,6 +57,15 @@ const struct vm *vm_registry_find(uint64_t global_state)
 	return entry && atomic_load(&entry->ready) ? &entry->vm : NULL;
 }
 
+const struct vm *vm_registry_at(size_t place)
+{
+	struct registered_vm *entry = &registry[place];
+
+	return atomic_load(&entry->key) > CLOSED && atomic_load(&entry->ready)
+	               ? &entry->vm
+	               : NULL;
+}
+
 static struct registered_vm *claim_slot(uint64_t global_state)
 {
 	uint64_t slot = first_slot(global_state);

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <stddef.h>
+
 #include "vm.h"
 
 /* More VMs at a time are not known, and their frames native. */
@@ -33,6 +35,9 @@ const struct vm *vm_registry_see(const struct vm *kind, uint64_t global_state);
 /* A VM whose own machine code holds the address; NULL: the address is not in
  * the interpreter of any known copy of LuaJIT. kind is looked at first. */
 const struct vm *vm_registry_kind(const struct vm *kind, uint64_t address);
+
+/* The VM in one of the VMS_MAX places, NULL: that is empty. */
+const struct vm *vm_registry_at(size_t place);
 
 /* The VM is being closed; another one at its address is a new one. */
 void vm_registry_forget(uint64_t global_state);

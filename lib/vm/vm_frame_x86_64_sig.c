@@ -515,6 +515,29 @@ static bool find_abandoned(const struct vm_chain *chain,
 	return false;
 }
 
+/* Native code that no VM frame has led to may have been called by another VM than
+ * the expected one, further in: by the one whose C frame comes first. */
+static void enter_innermost_vm(struct vm_chain *chain,
+                               const struct cpu_registers *registers)
+{
+	const struct vm *innermost = NULL, *vm;
+	uint64_t thread, cframe, nearest;
+	size_t i;
+
+	if (!read_current(chain->now.vm, &thread, &nearest))
+		return;
+	for (i = 0; i < VMS_MAX; i++) {
+		vm = vm_registry_at(i);
+		if (!vm || !read_current(vm, &thread, &cframe) ||
+		    cframe < registers->sp || cframe >= nearest)
+			continue;
+		innermost = vm;
+		nearest = cframe;
+	}
+	if (innermost)
+		enter_vm(chain, innermost);
+}
+
 bool vm_chain_resync(struct vm_chain *chain, struct cpu_registers *registers,
                      bool by_unwinder, struct vm_frame *frame)
 {
@@ -522,6 +545,8 @@ bool vm_chain_resync(struct vm_chain *chain, struct cpu_registers *registers,
 		return false;
 	*frame = (struct vm_frame){.origin = VM_FRAME_RESYNC,
 	                           .ip = registers->ip};
+	if (!chain->now.started)
+		enter_innermost_vm(chain, registers);
 	if (!find_cframe_outside(chain, registers, RESYNC_STACK_BYTES_MAX,
 	                         frame) &&
 	    !(by_unwinder && find_abandoned(chain, registers, frame)))
