@@ -117,13 +117,19 @@ configure()
 		"$here/configure" -q --enable-werror "$@"
 )
 
+# The two targets in turn: side by side, each would build what both need.
+build_targets()
+{
+	make -C "$1" -j "$jobs" check TESTS= && make -C "$1" -j "$jobs" bench
+}
+
 # build NAME OPTION...: programs and tests, warnings are errors.
 build()
 {
 	local directory=$work/$1
 
 	check "configure $1" configure "$directory" "${@:2}" &&
-		check "build $1" make -C "$directory" -j "$jobs" check bench TESTS=
+		check "build $1" build_targets "$directory"
 }
 
 sources()

@@ -149,7 +149,9 @@ static void *reserve(size_t bytes)
 {
 	void *record = ring_reserve(&fake.ring, bytes);
 
-	ck_assert_ptr_nonnull(record);
+	/* Each ck_assert writes to a file of check's, which a test limits. */
+	if (!record)
+		ck_abort_msg("the ring is full");
 	memset(record, 0, bytes);
 	return record;
 }
