@@ -146,7 +146,13 @@ if command -v nginx >/dev/null && command -v wrk >/dev/null && unpack_nginx; the
 	port=84$(($$ % 90 + 10))
 	root=$work/root
 	modules=$root/usr/lib/nginx/modules
+	# The workers are another user's, who may not reach a build directory.
+	user=
+	setpriv --reuid=65534 --regid=65534 --clear-groups \
+		test -r "$tools/../preload/.libs/libluajit-sysprof-agent.so" ||
+		user="user root;"
 	cat >nginx.conf <<CONF
+$user
 load_module $modules/ndk_http_module.so;
 load_module $modules/ngx_http_lua_module.so;
 worker_processes 1;

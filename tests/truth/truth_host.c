@@ -466,8 +466,8 @@ static void test_mode(const char *mode)
 		fail(mode, "too many samples are not judged");
 	if (truth.marked_count * 200 > truth.sample_count)
 		fail(mode, "more than 0.5 % are not whole");
-	/* One place in 6,000,000 samples is known: the VM's code at the end of a
-	 * coroutine, where the function that it has left may be missing. */
+	/* One of 6,000,000 samples lacked its innermost function, at one place of
+	 * the VM's code; why is not known. */
 	if (truth.wrong_count > 1)
 		fail(mode, "the walk is not the truth");
 	if (truth.sample_count >= SAMPLES_MIN)
