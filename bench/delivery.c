@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * What it costs to deliver a signal by each kind of clock: a loop of a fixed
- * length, with an empty handler, against the same loop without signals.
+ * What it costs to deliver a signal by each kind of clock: short blocks of the same
+ * loop, with signals to an empty handler and without, by turns.
  *
  * usage: delivery [INTERVAL_US [ROUNDS]]
  *
- * Rounds of all kinds take turns and the medians count, since the machine may be
- * busy with other things. Prints the loss in percent, microseconds a signal, and
- * how many of the signals that were asked for have come.
+ * The median over the rounds counts, since the machine may be busy with other
+ * things. Prints the loss in percent, microseconds a signal, and how many of the
+ * signals that were asked for have come.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -15,25 +15,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
 
-#define LOOPS      400000000u
-#define ROUNDS_MAX 25
+#define BLOCK_LOOPS 60000000u
+#define ROUNDS_MAX  1000
 
 enum way {
-	WAY_NONE,
 	WAY_PERF,
-	WAY_TIMER,
+	WAY_THREAD_TIMER,
+	WAY_WALL_TIMER,
 	WAY_HELPER,
 	WAY_COUNT,
 };
 
-static const char *const names[WAY_COUNT] = {
-	"none", "perf task clock", "thread CPU timer", "helper thread"};
+static const struct {
+	const char *name;
+	enum sample_clock_kind kind; /* but for the helper thread */
+} ways[WAY_COUNT] = {
+	[WAY_PERF] = {"perf task clock", SAMPLE_CLOCK_PERF},
+	[WAY_THREAD_TIMER] = {"thread CPU timer", SAMPLE_CLOCK_THREAD_TIMER},
+	[WAY_WALL_TIMER] = {"wall clock timer", SAMPLE_CLOCK_WALL_TIMER},
+	[WAY_HELPER] = {"helper thread"},
+};
 
 static _Atomic unsigned long signal_count;
 static _Atomic bool helper_ends;
@@ -46,20 +54,37 @@ static void count_signal(int number)
 	signal_count++;
 }
 
-static uint64_t cpu_ns(void)
+static double clock_seconds(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void spin(void)
+/* Seconds that this thread had a CPU: those by the clock without those in line for
+ * one. Its CPU time would leave out interrupts, which are the most of it. */
+static double thread_seconds(void)
 {
+	FILE *file = fopen("/proc/thread-self/schedstat", "re");
+	unsigned long long in_line_ns;
+
+	if (!file || fscanf(file, "%*u %llu", &in_line_ns) != 1) {
+		perror("/proc/thread-self/schedstat");
+		exit(1);
+	}
+	fclose(file);
+	return clock_seconds(CLOCK_MONOTONIC) - (double)in_line_ns / 1e9;
+}
+
+static double time_block(void)
+{
+	double start = thread_seconds();
 	volatile unsigned x = 1;
 
-	for (unsigned i = 0; i < LOOPS; i++)
+	for (unsigned i = 0; i < BLOCK_LOOPS; i++)
 		x = x * 3 + i;
+	return thread_seconds() - start;
 }
 
 /* Sleeps for an interval, and signals if the target has run meanwhile. */
@@ -69,6 +94,7 @@ static void *help(void *argument)
 	struct timespec now, before = {0};
 	clockid_t clock;
 
+	prctl(PR_SET_TIMERSLACK, 1);
 	pthread_getcpuclockid(*(pthread_t *)argument, &clock);
 	while (!helper_ends) {
 		nanosleep(&pause, NULL);
@@ -81,52 +107,43 @@ static void *help(void *argument)
 	return NULL;
 }
 
-static uint64_t run_with_helper(void)
+static double time_with_helper(void)
 {
 	pthread_t self = pthread_self(), helper;
-	uint64_t start;
+	double seconds;
 
 	helper_ends = false;
 	if (pthread_create(&helper, NULL, help, &self) != 0)
 		exit(1);
-	start = cpu_ns();
-	spin();
-	start = cpu_ns() - start;
+	seconds = time_block();
 	helper_ends = true;
 	pthread_join(helper, NULL);
-	return start;
+	return seconds;
 }
 
-static uint64_t run(enum way way)
+static double time_signalled(enum way way)
 {
 	struct sample_clock clock;
 	struct error error;
-	uint64_t start;
+	double seconds;
 
 	if (way == WAY_HELPER)
-		return run_with_helper();
-	if (way != WAY_NONE &&
-	    (sample_clock_open(&clock,
-	                       way == WAY_PERF ? SAMPLE_CLOCK_PERF
-	                                       : SAMPLE_CLOCK_THREAD_TIMER,
-	                       target, interval_ns, &error) < 0 ||
-	     sample_clock_start(&clock, &error) < 0)) {
-		fprintf(stderr, "%s: %s\n", names[way], error.text);
+		return time_with_helper();
+	if (sample_clock_open(&clock, ways[way].kind, target, interval_ns,
+	                      &error) < 0 ||
+	    sample_clock_start(&clock, &error) < 0) {
+		fprintf(stderr, "%s: %s\n", ways[way].name, error.text);
 		exit(1);
 	}
-	start = cpu_ns();
-	spin();
-	start = cpu_ns() - start;
-	if (way != WAY_NONE) {
-		sample_clock_stop(&clock);
-		sample_clock_close(&clock);
-	}
-	return start;
+	seconds = time_block();
+	sample_clock_stop(&clock);
+	sample_clock_close(&clock);
+	return seconds;
 }
 
 static int compare(const void *a, const void *b)
 {
-	uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+	double first = *(const double *)a, second = *(const double *)b;
 
 	return (first > second) - (first < second);
 }
@@ -135,10 +152,10 @@ int main(int argc, char **argv)
 {
 	struct sigaction action = {.sa_handler = count_signal,
 	                           .sa_flags = SA_RESTART};
-	static uint64_t times[WAY_COUNT][ROUNDS_MAX];
+	static double ratios[WAY_COUNT][ROUNDS_MAX];
 	unsigned long signals[WAY_COUNT] = {0};
-	int rounds = argc > 2 ? atoi(argv[2]) : 5;
-	uint64_t none;
+	double seconds[WAY_COUNT] = {0};
+	int rounds = argc > 2 ? atoi(argv[2]) : 25;
 
 	interval_ns = strtoull(argc > 1 ? argv[1] : "200", NULL, 10) * 1000;
 	if (rounds < 1 || rounds > ROUNDS_MAX || interval_ns == 0)
@@ -147,24 +164,28 @@ int main(int argc, char **argv)
 	sigaction(sample_clock_signal(), &action, NULL);
 	for (int round = 0; round < rounds; round++) {
 		for (int way = 0; way < WAY_COUNT; way++) {
+			double plain = time_block(), signalled;
+
 			signal_count = 0;
-			times[way][round] = run((enum way)way);
+			signalled = time_signalled((enum way)way);
 			signals[way] += signal_count;
+			seconds[way] += signalled;
+			plain = (plain + time_block()) / 2;
+			ratios[way][round] = signalled / plain;
 		}
 	}
-	for (int way = 0; way < WAY_COUNT; way++)
-		qsort(times[way], (size_t)rounds, sizeof(times[way][0]),
-		      compare);
-	none = times[WAY_NONE][rounds / 2];
-	for (int way = 1; way < WAY_COUNT; way++) {
-		double median = (double)times[way][rounds / 2];
-		double count = (double)signals[way] / rounds;
+	for (int way = 0; way < WAY_COUNT; way++) {
+		double loss,
+			signals_a_second = (double)signals[way] / seconds[way];
 
-		printf("%-17s %6.1f %% slower, %5.1f us a signal, %5.1f %% of "
+		qsort(ratios[way], (size_t)rounds, sizeof(ratios[way][0]),
+		      compare);
+		loss = 1 - 1 / ratios[way][rounds / 2];
+		printf("%-17s %5.1f %% slower, %5.1f us a signal, %5.1f %% of "
 		       "the signals\n",
-		       names[way], 100 * (median / (double)none - 1),
-		       (median - (double)none) / 1000 / count,
-		       100 * count / (median / (double)interval_ns));
+		       ways[way].name, 100 * (ratios[way][rounds / 2] - 1),
+		       1e6 * loss / signals_a_second,
+		       100 * signals_a_second * (double)interval_ns / 1e9);
 	}
 	return 0;
 }
