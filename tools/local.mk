@@ -160,7 +160,9 @@ tools_luajit_sysprof_SOURCES = tools/luajit_sysprof.c \
 	tools/commands/commands.h \
 	tools/commands/doctor.c \
 	tools/commands/guest_samples.c tools/commands/guest_samples.h \
+	tools/commands/implant.c tools/commands/implant.h \
 	tools/commands/inject.c \
+	tools/commands/moment.c tools/commands/moment.h \
 	tools/commands/perf_command.c \
 	tools/commands/perf_file.c tools/commands/perf_file.h \
 	tools/commands/perf_run.c tools/commands/perf_run.h \
@@ -169,6 +171,7 @@ tools_luajit_sysprof_SOURCES = tools/luajit_sysprof.c \
 	tools/commands/process.c tools/commands/process.h \
 	tools/commands/record.c \
 	tools/commands/record_process.c tools/commands/record_process.h \
+	tools/commands/refusal.c tools/commands/refusal.h \
 	tools/commands/show.c \
 	tools/commands/target.c tools/commands/target.h \
 	tools/commands/tracee.c tools/commands/tracee.h
