@@ -24,6 +24,9 @@ command -v "$LUAJIT" >/dev/null ||
 command -v "$PERF" >/dev/null ||
 	skip "perf is missing (Debian package: linux-perf)"
 work=$(mktemp -d)
+# Without the settings of the user, and without ~/.debug.
+HOME=$work
+export HOME
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 cd "$work"

@@ -33,8 +33,7 @@ objects=$(find /tmp -maxdepth 1 -name "jitted-$pid-*.so" | wc -l)
 	exit 1
 }
 
-"$PERF" script -i "$work/injected" -F ip,sym,srcline --no-inline \
-	>"$work/script" 2>/dev/null
+script_lines "$work/script" -i "$work/injected" -F ip,sym,srcline --no-inline
 # One line a sample: leaf symbol, its line, is main among the callers?
 awk '
 	function finish() {
@@ -73,6 +72,7 @@ awk '
 	}
 ' "$work/samples" || {
 	sort "$work/samples" | uniq -c | sort -rn | head -n 20
+	sort -u "$work/script.log"
 	exit 1
 }
 

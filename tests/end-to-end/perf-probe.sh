@@ -36,6 +36,9 @@ check_perf()
 	[ -e "$tracing/uprobe_events" ] ||
 		skip "no tracefs with uprobe_events at $tracing"
 	work=$(mktemp -d)
+	# Without the settings of the user, and without ~/.debug.
+	HOME=$work
+	export HOME
 	trap clean_up EXIT
 	trap 'exit 1' HUP INT TERM
 }

@@ -17,7 +17,6 @@ remove_work()
 	rm -rf "$work"
 }
 
-# check_recording [EVENT]
 check_recording()
 {
 	[ "${SANITIZERS:-no}" = no ] ||
@@ -25,6 +24,10 @@ check_recording()
 	command -v "$PERF" >/dev/null ||
 		skip "perf is missing (Debian package: linux-perf)"
 	work=$(mktemp -d)
+	# Without the settings of the user, and without ~/.debug: perf record puts
+	# objects there, and perf script reads what others have half written.
+	HOME=$work
+	export HOME
 	trap remove_work EXIT
 	trap 'exit 1' HUP INT TERM
 	"$PERF" record -q -o "$work/try" -e cpu-clock:u -- true \
@@ -37,4 +40,17 @@ inject()
 {
 	"$PERF" --buildid-dir "$work/cache" inject --jit -i "$1" -o "$2" \
 		>"$work/inject.log" 2>&1
+}
+
+# script_lines OUTPUT ARGUMENT...: perf script with lines, for which it asks
+# addr2line. Where that ends early perf 6.1 is killed by SIGPIPE, without a word;
+# without the signal it says so, and lines are missing.
+script_lines()
+{
+	(
+		trap '' PIPE
+		output=$1
+		shift
+		exec "$PERF" script "$@" >"$output" 2>"$output.log"
+	)
 }

@@ -60,10 +60,10 @@ record map -F 2000 -- "$LUAJIT" "$programs/lines.lua" map 1 "$work/traces"
 	grep -v '^#' >"$work/map.report"
 grep -q 'TRACE_[0-9]* .*lines\.lua:[0-9]*$' "$work/map.report" ||
 	fail "map: no trace has a name"
-# What runs in memory of its own is named, but for a sample of some 4,000 at times.
+# What runs in memory of its own is named.
 unknown=$("$PERF" script -i "$work/map" -F ip,sym,dso 2>/dev/null |
 	grep -c 'unknown.*\(//anon\|perf-[0-9]*\.map\)' || :)
-[ "$unknown" -le 2 ] || fail "map: $unknown samples in traces have no name"
+[ "$unknown" -eq 0 ] || fail "map: $unknown samples in traces have no name"
 
 # --- jitdump -------------------------------------------------------------------
 
@@ -82,8 +82,8 @@ if [ "$traces" -lt 2 ] || [ "$objects" -lt "$traces" ]; then
 	fail "jitdump: $objects objects for $traces traces"
 fi
 
-"$PERF" script -i "$work/lines.injected" -F ip,sym,srcline,dso --no-inline \
-	>"$work/lines.script" 2>/dev/null
+script_lines "$work/lines.script" -i "$work/lines.injected" \
+	-F ip,sym,srcline,dso --no-inline
 awk -v work="lines.lua:$(line_of work)" \
 	-v inlined="lines.lua:$(line_of inlined)" '
 	function finish() {
@@ -117,6 +117,7 @@ awk -v work="lines.lua:$(line_of work)" \
 ' "$work/lines.script" || {
 	fail "jitdump: lines or callers"
 	grep -o 'lines\.lua:[0-9]*' "$work/lines.script" | sort | uniq -c
+	sort -u "$work/lines.script.log"
 }
 
 # --- a child of a fork ---------------------------------------------------------
@@ -138,7 +139,7 @@ for kind in map jitdump; do
 					"parent, %d in its own, %d nameless\n",
 					kind, inherited, own, nameless
 				exit !(inherited >= 150 && own >= 150 &&
-					nameless <= 2)
+					nameless == 0)
 			}
 		' || fail "fork: names of the child ($kind)"
 done
@@ -171,7 +172,7 @@ for kind in map jitdump; do
 					right["early0"] >= 250 &&
 					right["late0"] >= 250 &&
 					right["late1"] >= 250 &&
-					nameless <= (kind == "map" ? 2 : 1000))
+					nameless <= (kind == "map" ? 0 : 1000))
 			}
 		' || fail "VMs: names ($kind)"
 done
