@@ -103,7 +103,8 @@ static int refuse_dump(const struct jitdump *dump, int code,
 			error, PROFILE_ERRIO, -code,
 			"%s: the file system is mounted noexec, and perf finds "
 			"a jitdump by an executable mapping; choose another "
-			"directory with perf_dir",
+			"directory with perf_dir (luajit-sysprof record: "
+			"--perf-dir)",
 			dump->path);
 	return error_set(error, PROFILE_ERRIO, -code, "%s: %s", dump->path,
 	                 strerror(-code));

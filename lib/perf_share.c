@@ -15,7 +15,10 @@
 #include "vm_guard.h"
 #include "vm/registry_sig.h"
 
-#define PERF_VARIABLE    "LUAJIT_SYSPROF_PERF"
+#define PERF_VARIABLE      "LUAJIT_SYSPROF_PERF"
+#define DIRECTORY_VARIABLE "LUAJIT_SYSPROF_PERF_DIR"
+#define UNWIND_VARIABLE    "LUAJIT_SYSPROF_PERF_UNWIND"
+
 #define PERF_RANGE_BYTES 16 /* of a library function, of a marker */
 
 /* What outlives a session. Used by the one that owns the share, and around
@@ -45,27 +48,48 @@ struct met_vm {
 
 /* ---- taking it ------------------------------------------------------------- */
 
-static enum perf_names_kind kind_of_environment(void)
+/* NULL: it is not set, or empty. */
+static const char *variable(const char *name)
 {
-	const char *value = secure_getenv(PERF_VARIABLE);
+	const char *value = secure_getenv(name);
 
-	if (!value)
-		return PERF_NAMES_OFF;
-	return strcmp(value, "1") == 0 ? PERF_NAMES_MAP
-	                               : perf_names_find_kind(value);
+	return value && value[0] ? value : NULL;
 }
 
-int perf_share_decide(struct perf_share *share, enum perf_names_kind asked,
-                      bool takes_stacks, struct error *error)
+static int ask_environment(struct perf_share *share, struct error *error)
 {
-	if (!takes_stacks && asked)
+	const char *kind = variable(PERF_VARIABLE);
+	const char *unwind = variable(UNWIND_VARIABLE);
+	int found;
+
+	if (!kind)
+		return 0;
+	share->kind = strcmp(kind, "1") == 0 ? PERF_NAMES_MAP
+	                                     : perf_names_find_kind(kind);
+	share->directory = variable(DIRECTORY_VARIABLE);
+	if (share->kind != PERF_NAMES_JITDUMP || !unwind)
+		return 0;
+	found = perf_names_find_unwind(unwind);
+	if (found < 0)
+		return error_set(error, PROFILE_ERRUSE, EINVAL,
+		                 UNWIND_VARIABLE " must be \"mapped\", "
+		                                 "\"file\" or \"off\", got "
+		                                 "\"%.100s\"",
+		                 unwind);
+	share->unwind = (enum perf_names_unwind)found;
+	return 0;
+}
+
+int perf_share_decide(struct perf_share *share, bool takes_stacks,
+                      struct error *error)
+{
+	if (!takes_stacks && share->kind)
 		return error_set(error, PROFILE_ERRUSE, EINVAL,
 		                 "perf needs mode \"L\" or \"C\": mode \"D\" "
 		                 "takes no stacks");
-	share->kind = asked;
-	if (takes_stacks && !asked)
-		share->kind = kind_of_environment();
-	return 0;
+	if (!takes_stacks || share->kind)
+		return 0;
+	return ask_environment(share, error);
 }
 
 static int own(struct perf_share *share, struct error *error)
@@ -95,11 +119,10 @@ static int open_arena(struct error *error)
 	return 0;
 }
 
-static int open_names(struct perf_share *share, const char *directory,
-                      struct error *error)
+static int open_names(struct perf_share *share, struct error *error)
 {
 	const struct perf_names_options options = {share->kind, share->unwind,
-	                                           directory};
+	                                           share->directory};
 
 	kept.names = perf_names_open(&options, error);
 	share->names = kept.names;
@@ -120,13 +143,12 @@ static int reserve_ranges(struct perf_share *share, struct error *error)
 	                 "program again");
 }
 
-int perf_share_open(struct perf_share *share, const char *directory,
-                    struct error *error)
+int perf_share_open(struct perf_share *share, struct error *error)
 {
 	if (!share->kind)
 		return 0;
 	if (own(share, error) < 0 || open_arena(error) < 0 ||
-	    open_names(share, directory, error) < 0)
+	    open_names(share, error) < 0)
 		return -1;
 	return reserve_ranges(share, error);
 }

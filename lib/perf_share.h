@@ -20,10 +20,11 @@
 #include "vm/vm.h"
 #include "../perfmap/arena_sig.h"
 
-/* Of one session; zeroed at first. */
+/* Of one session; zeroed at first, but for what it asks for. */
 struct perf_share {
-	enum perf_names_kind kind; /* PERF_NAMES_OFF: all below stays 0 */
-	enum perf_names_unwind unwind;
+	enum perf_names_kind kind;     /* PERF_NAMES_OFF: all below is unused */
+	enum perf_names_unwind unwind; /* asked for, as is the next one */
+	const char *directory;         /* of the jitdump, NULL: /tmp */
 	bool is_owner;
 	struct address_arena *arena;
 	struct perf_names *names;
@@ -32,15 +33,13 @@ struct perf_share {
 	struct traces *traces;   /* watched; NULL: not yet, no longer */
 };
 
-/* The kind that was asked for, else that of the environment. Refused where no
+/* Where no kind is asked for, the environment says all three. Refused where no
  * stacks are taken. All below do nothing where the kind is PERF_NAMES_OFF. */
-int perf_share_decide(struct perf_share *share, enum perf_names_kind asked,
-                      bool takes_stacks, struct error *error);
+int perf_share_decide(struct perf_share *share, bool takes_stacks,
+                      struct error *error);
 
-/* Takes it for this session; directory as in perf_names_open(). 0, or -1 with
- * the reason in *error. */
-int perf_share_open(struct perf_share *share, const char *directory,
-                    struct error *error);
+/* Takes it for this session. 0, or -1 with the reason in *error. */
+int perf_share_open(struct perf_share *share, struct error *error);
 
 /* Tells of traces from now on. vm must stay in place. process: the session is
  * of all VMs. As above. */

@@ -249,15 +249,19 @@ int session_open_parts(struct session *session, lua_State *L,
 {
 	const struct session_options *options = &session->options;
 
-	session->perf.unwind = options->perf_unwind;
-	if (perf_share_decide(&session->perf, options->perf,
+	session->perf = (struct perf_share){
+		.kind = options->perf,
+		.unwind = options->perf_unwind,
+		.directory = options->perf_dir,
+	};
+	if (perf_share_decide(&session->perf,
 	                      options->mode != LUAM_SYSPROF_DEFAULT,
 	                      error) < 0 ||
 	    choose_signal(session, error) < 0 ||
 	    copy_path(session, error) < 0 || open_vm(session, L, error) < 0 ||
 	    sample_signal_check(options->from_outside, error) < 0 ||
 	    complete_tables(session, error) < 0 ||
-	    perf_share_open(&session->perf, options->perf_dir, error) < 0)
+	    perf_share_open(&session->perf, error) < 0)
 		return -1;
 	if (open_threads(session, error) < 0 ||
 	    open_writer(session, error) < 0 ||

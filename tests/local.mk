@@ -195,6 +195,7 @@ TESTS += tests/end-to-end/luajit-sysprof.sh tests/end-to-end/perf-data.sh \
 	tests/end-to-end/perf-traces.sh \
 	tests/end-to-end/traces.sh
 EXTRA_DIST += tests/end-to-end/perf-record.sh \
+	tests/end-to-end/perf-rules/jitdump.lua \
 	tests/end-to-end/perf-traces/compare.lua \
 	tests/end-to-end/perf-traces/flushes.lua \
 	tests/end-to-end/perf-traces/fork.lua \

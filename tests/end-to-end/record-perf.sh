@@ -13,6 +13,9 @@ fi
 tools=$(cd "$top_builddir/tools" && pwd)
 tracing=/sys/kernel/tracing
 work=$(mktemp -d)
+# Without the settings of the user, and without ~/.debug.
+HOME=$work
+export HOME
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 unset LUA_CPATH
@@ -52,6 +55,37 @@ PATH=$work/bin "$tools/luajit-sysprof" record --perf -o dump.bin -- \
 [ $status = 3 ] || fail "without perf: status $status"
 grep -q 'it is not installed' log || fail "nothing said of a missing perf"
 check_dump
+
+# --- jitdumps -------------------------------------------------------------------------
+
+reader=$top_srcdir/tests/end-to-end/perf-rules/jitdump.lua
+mkdir jitdumps
+# jitdump HOW: record ids of the jitdump that a command leaves.
+jitdump()
+{
+	status=0
+	PATH=$work/bin "$tools/luajit-sysprof" record --perf=jitdump \
+		--perf-dir=jitdumps --perf-unwind="$1" -o dump.bin -- \
+		luajit program.lua 0.2 >log 2>&1 || status=$?
+	[ $status = 3 ] || fail "--perf-unwind=$1: status $status"
+	: >records
+	for file in jitdumps/jit-*.dump; do
+		[ ! -e "$file" ] ||
+			"$LUAJIT" "$reader" ids "$file" >>records
+	done
+	rm -f jitdumps/*
+}
+jitdump file
+grep -qx 4 records || fail "--perf-unwind=file: no rules in the jitdump"
+jitdump off
+grep -qx 0 records || fail "--perf-unwind=off: no code in the jitdump"
+! grep -qx 4 records || fail "--perf-unwind=off: rules in the jitdump"
+jitdump on
+grep -q 'PERF_UNWIND must be "mapped", "file" or "off", got "on"' log ||
+	fail "--perf-unwind=on was not refused"
+"$tools/luajit-sysprof" record --perf=map --perf-unwind=off -- true 2>log &&
+	fail "--perf-unwind without a jitdump was not refused"
+grep -q 'need --perf=jitdump' log || fail "no reason for that"
 
 command -v "$PERF" >/dev/null || {
 	echo "SKIP: perf is missing (Debian package: linux-perf)"

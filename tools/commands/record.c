@@ -44,7 +44,8 @@ struct record {
 	int pid;        /* 0: the command is run */
 	double seconds;
 	bool force;
-	bool has_perf; /* perf record runs, too */
+	bool has_perf;      /* perf record runs, too */
+	bool tunes_jitdump; /* what it says of jitdumps needs one */
 };
 
 static const struct option long_options[] = {
@@ -59,6 +60,8 @@ static const struct option long_options[] = {
 	{"rotate-limit", required_argument, NULL, 'R'},
 	{"no-follow", no_argument, NULL, 'n'},
 	{"perf", optional_argument, NULL, 'P'},
+	{"perf-dir", required_argument, NULL, 'D'},
+	{"perf-unwind", required_argument, NULL, 'U'},
 	{"pid", required_argument, NULL, 'p'},
 	{"duration", required_argument, NULL, 'd'},
 	{"force", no_argument, NULL, 'f'},
@@ -103,6 +106,12 @@ static void print_help(void)
 	      "      --perf[=KIND]    let perf record run, too; names for it: "
 	      "map, lines,\n"
 	      "                       jitdump\n"
+	      "      --perf-dir=DIRECTORY\n"
+	      "                       of jitdumps (/tmp)\n"
+	      "      --perf-unwind=HOW\n"
+	      "                       rules in jitdumps for perf --call-graph "
+	      "dwarf: mapped,\n"
+	      "                       file, off (mapped)\n"
 	      "      --help\n"
 	      "\n"
 	      "Exit status: that of the command; 127 if it cannot be run. "
@@ -403,6 +412,9 @@ static bool check_what(const struct record *record)
 		tell("--duration and --force belong to -p PID (see --help)");
 	else if (record->pid && (record->rotates || record->has_perf))
 		tell("--rotate and --perf need a command (see --help)");
+	else if (record->tunes_jitdump && !wants_jitdump())
+		tell("--perf-dir and --perf-unwind need --perf=jitdump (see "
+		     "--help)");
 	else
 		return true;
 	return false;
@@ -426,6 +438,7 @@ static int attach_to_process(const struct record *record)
 static bool parse_options(struct record *record, int argc, char **argv)
 {
 	const char *output = "sysprof.bin";
+	char directory[PATH_MAX];
 	int letter;
 
 	while ((letter = getopt_long(argc, argv, "+o:m:i:c:p:d:h", long_options,
@@ -465,6 +478,18 @@ static bool parse_options(struct record *record, int argc, char **argv)
 		case 'P':
 			setenv("LUAJIT_SYSPROF_PERF", optarg ? optarg : "1", 1);
 			record->has_perf = true;
+			break;
+		case 'D':
+			if (!make_absolute(optarg, directory)) {
+				tell("%.100s...: the name is too long", optarg);
+				return false;
+			}
+			setenv("LUAJIT_SYSPROF_PERF_DIR", directory, 1);
+			record->tunes_jitdump = true;
+			break;
+		case 'U':
+			setenv("LUAJIT_SYSPROF_PERF_UNWIND", optarg, 1);
+			record->tunes_jitdump = true;
 			break;
 		case 'p':
 			record->pid = parse_pid(optarg);
