@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "lmisclib.h"
+#include "own_thread.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -162,6 +163,7 @@ int sample_clock_open_with_kernel(struct sample_clock *clock,
 	int code;
 
 	memset(clock, 0, sizeof(*clock));
+	clock->thread_id = thread_id;
 	clock->kind = event ? SAMPLE_CLOCK_EVENT : SAMPLE_CLOCK_PERF;
 	if (event)
 		clock->event = *event;
@@ -193,6 +195,7 @@ static int open_timer(struct sample_clock *clock, clockid_t time,
 	return timer_create(time, &event, &clock->timer) < 0 ? -errno : 0;
 }
 
+/* 0: it stands still. */
 static int set_timer(struct sample_clock *clock, uint64_t interval_ns)
 {
 	struct timespec interval = {
@@ -222,16 +225,39 @@ bool sample_clock_can_send(void)
 
 /* ---- process timer ------------------------------------------------------ */
 
-static int set_process_timer(uint64_t interval_ns, struct itimerval *previous)
+static struct timeval process_timer_interval(uint64_t interval_ns)
 {
 	uint64_t interval_us = (interval_ns + NS_PER_US - 1) / NS_PER_US;
-	struct timeval interval = {
+
+	return (struct timeval){
 		.tv_sec = (time_t)(interval_us / 1000000),
 		.tv_usec = (suseconds_t)(interval_us % 1000000),
 	};
+}
+
+static int set_process_timer(uint64_t interval_ns, struct itimerval *previous)
+{
+	struct timeval interval = process_timer_interval(interval_ns);
 	struct itimerval value = {interval, interval};
 
 	return setitimer(ITIMER_PROF, &value, previous);
+}
+
+/* The process has only one, which the host may have set meanwhile. */
+static bool process_timer_has(uint64_t interval_ns)
+{
+	struct timeval interval = process_timer_interval(interval_ns);
+	struct itimerval value;
+
+	return getitimer(ITIMER_PROF, &value) == 0 &&
+	       value.it_interval.tv_sec == interval.tv_sec &&
+	       value.it_interval.tv_usec == interval.tv_usec;
+}
+
+/* From one interval to another one; 0: it stands still. */
+static int change_process_timer(uint64_t from_ns, uint64_t to_ns)
+{
+	return process_timer_has(from_ns) ? set_process_timer(to_ns, NULL) : 0;
 }
 
 /* ---- all kinds ---------------------------------------------------------- */
@@ -281,6 +307,7 @@ int sample_clock_open(struct sample_clock *clock,
 	int code = -EINVAL;
 
 	memset(clock, 0, sizeof(*clock));
+	clock->thread_id = thread_id;
 	clock->interval_ns = interval_ns;
 	clock->fd = -1;
 	for (int kind = first_kind; kind <= last_kind(first_kind); kind++) {
@@ -307,6 +334,7 @@ int sample_clock_open_event(struct sample_clock *clock,
 	int code;
 
 	memset(clock, 0, sizeof(*clock));
+	clock->thread_id = thread_id;
 	clock->kind = SAMPLE_CLOCK_EVENT;
 	clock->event = *event;
 	clock->interval_ns = interval;
@@ -328,6 +356,12 @@ bool sample_clock_is_lost(const struct sample_clock *clock)
 	        id != clock->event_id);
 }
 
+/* Of a timer. */
+static uint64_t ticking_ns(const struct sample_clock *clock)
+{
+	return clock->is_muted ? 0 : clock->interval_ns;
+}
+
 int sample_clock_start(struct sample_clock *clock, struct error *error)
 {
 	int result = -1;
@@ -339,11 +373,12 @@ int sample_clock_start(struct sample_clock *clock, struct error *error)
 		break;
 	case SAMPLE_CLOCK_THREAD_TIMER:
 	case SAMPLE_CLOCK_WALL_TIMER:
-		result = set_timer(clock, clock->interval_ns);
+		result = set_timer(clock, ticking_ns(clock));
 		break;
 	case SAMPLE_CLOCK_PROCESS_TIMER:
-		result =
-			set_process_timer(clock->interval_ns, &clock->previous);
+		result = clock->is_muted ? 0
+		                         : set_process_timer(clock->interval_ns,
+		                                             &clock->previous);
 		break;
 	}
 	if (result < 0)
@@ -355,6 +390,8 @@ int sample_clock_start(struct sample_clock *clock, struct error *error)
 
 int sample_clock_set_interval(struct sample_clock *clock, uint64_t interval_ns)
 {
+	uint64_t before_ns = ticking_ns(clock);
+
 	clock->interval_ns = interval_ns;
 	switch (clock->kind) {
 	case SAMPLE_CLOCK_PERF:
@@ -366,11 +403,57 @@ int sample_clock_set_interval(struct sample_clock *clock, uint64_t interval_ns)
 		               : 0;
 	case SAMPLE_CLOCK_THREAD_TIMER:
 	case SAMPLE_CLOCK_WALL_TIMER:
-		return set_timer(clock, interval_ns) < 0 ? -errno : 0;
+		return set_timer(clock, ticking_ns(clock)) < 0 ? -errno : 0;
 	case SAMPLE_CLOCK_PROCESS_TIMER:
-		return set_process_timer(interval_ns, NULL) < 0 ? -errno : 0;
+		return change_process_timer(before_ns, ticking_ns(clock)) < 0
+		               ? -errno
+		               : 0;
 	}
 	return -EINVAL;
+}
+
+void sample_clock_mute(struct sample_clock *clock, bool mute)
+{
+	uint64_t before_ns = ticking_ns(clock);
+
+	if (mute == clock->is_muted)
+		return;
+	clock->is_muted = mute;
+	switch (clock->kind) {
+	case SAMPLE_CLOCK_PERF:
+	case SAMPLE_CLOCK_EVENT:
+		if (!sample_clock_is_lost(clock))
+			fcntl(clock->fd, F_SETFL,
+			      (mute ? 0 : O_ASYNC) | O_NONBLOCK);
+		break;
+	case SAMPLE_CLOCK_THREAD_TIMER:
+	case SAMPLE_CLOCK_WALL_TIMER:
+		set_timer(clock, ticking_ns(clock));
+		break;
+	case SAMPLE_CLOCK_PROCESS_TIMER:
+		change_process_timer(before_ns, ticking_ns(clock));
+		break;
+	}
+}
+
+uint64_t sample_clock_position(const struct sample_clock *clock)
+{
+	uint64_t count = 0;
+
+	switch (clock->kind) {
+	case SAMPLE_CLOCK_PERF:
+	case SAMPLE_CLOCK_EVENT:
+		if (read(clock->fd, &count, sizeof(count)) != sizeof(count))
+			return 0;
+		return count;
+	case SAMPLE_CLOCK_THREAD_TIMER:
+		return clock_ns(thread_cpu_clock(clock->thread_id));
+	case SAMPLE_CLOCK_WALL_TIMER:
+		return clock_ns(CLOCK_MONOTONIC);
+	case SAMPLE_CLOCK_PROCESS_TIMER:
+		return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	}
+	return 0;
 }
 
 void sample_clock_stop(struct sample_clock *clock)
@@ -386,7 +469,8 @@ void sample_clock_stop(struct sample_clock *clock)
 		set_timer(clock, 0);
 		break;
 	case SAMPLE_CLOCK_PROCESS_TIMER:
-		setitimer(ITIMER_PROF, &clock->previous, NULL);
+		if (!clock->is_muted && process_timer_has(clock->interval_ns))
+			setitimer(ITIMER_PROF, &clock->previous, NULL);
 		break;
 	}
 }

@@ -62,9 +62,12 @@ struct sample_clock {
 	/* What the kernel tells of each overflow: mapped from fd if the kernel's
 	 * frames are wanted, else NULL. Not there in a child of fork(2). */
 	void *kernel_ring;
-	timer_t timer; /* SAMPLE_CLOCK_THREAD_TIMER and _WALL_TIMER */
+	timer_t timer;   /* SAMPLE_CLOCK_THREAD_TIMER and _WALL_TIMER */
+	pid_t thread_id; /* that the signals go to */
+	bool is_muted;
 	struct itimerval previous; /* SAMPLE_CLOCK_PROCESS_TIMER: what it
-				    * replaced, put back when it stops */
+				    * replaced, put back when it stops,
+				    * unless the host has set it since */
 };
 
 /*
@@ -100,6 +103,12 @@ int sample_clock_set_interval(struct sample_clock *clock, uint64_t interval_ns);
  * -1 with the names that this system has in *error. */
 int sample_event_find(const char *name, struct sample_event *event,
                       struct error *error);
+
+/* Sends no signal, but goes on counting, or sends again. */
+void sample_clock_mute(struct sample_clock *clock, bool mute);
+
+/* How far the clock has come, in units of its interval, since some moment. */
+uint64_t sample_clock_position(const struct sample_clock *clock);
 
 /* Signals sent before may still be pending when these return: the
  * handler must stay until they are drained. */

@@ -73,7 +73,8 @@ lib_libclock_la_SOURCES = lib/sample.h \
 	lib/clock.c lib/clock.h lib/clock_events.c lib/clock_sig.c \
 	lib/ring.c lib/ring_sig.c lib/ring_sig.h
 lib_libsampler_la_SOURCES = lib/labels.c lib/labels_sig.c lib/labels_sig.h \
-	lib/labels_state.h lib/sampled_threads.c lib/sampled_threads.h \
+	lib/labels_state.h lib/sample_signal.c lib/sample_signal.h \
+	lib/sampled_threads.c lib/sampled_threads.h \
 	lib/sampler.c lib/sampler_sig.c \
 	lib/sampler_sig.h lib/sampler_state.h \
 	lib/lua_symbols.c lib/lua_symbols_sig.c lib/lua_symbols_sig.h
@@ -86,7 +87,7 @@ lib_libwriter_la_SOURCES = lib/dump_stream.c lib/dump_stream.h \
 	lib/symbol_writer.c lib/symbol_writer.h
 lib_libsession_la_SOURCES = lib/environment.c lib/environment.h \
 	lib/fatal_signals.c lib/fatal_signals.h \
-	lib/sysprof_options.h lib/sample_signal.c lib/sample_signal.h \
+	lib/sysprof_options.h \
 	lib/session.c lib/session.h lib/session_parts.c \
 	lib/session_process.c lib/session_state.h lib/sysprof_api.c \
 	lib/perf_share.c lib/perf_share.h \

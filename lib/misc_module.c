@@ -501,6 +501,8 @@ static int sysprof_report(lua_State *L)
 	set_number(L, "threads", report.threads.thread_count);
 	set_number(L, "missed_threads", report.threads.missed_count);
 	set_number(L, "blocked_threads", report.threads.blocking_count);
+	lua_pushboolean(L, report.threads.is_replaced);
+	lua_setfield(L, -2, "signal_replaced");
 	set_number(L, "kernel_threads", report.threads.kernel_count);
 	set_held(L, &report);
 	set_number(L, "dumps", report.writer.dump_count);

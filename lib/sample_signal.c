@@ -29,6 +29,14 @@ static bool is_our_action(const struct sigaction *action)
 	       action->sa_sigaction == sampler_handle_signal;
 }
 
+bool sample_signal_is_ours(void)
+{
+	struct sigaction current;
+
+	return sigaction(sample_clock_signal(), NULL, &current) == 0 &&
+	       is_our_action(&current);
+}
+
 static bool has_handler(const struct sigaction *action)
 {
 	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
@@ -90,18 +98,22 @@ void sample_signal_choose(bool spares_caller)
 		sample_clock_set_signal(SIGPROF);
 }
 
+static int refuse_signal(int number, struct error *error)
+{
+	return error_set(error, PROFILE_ERRUSE, EBUSY,
+	                 "SIG%s has a handler already: another profiler (such "
+	                 "as jit.p) is active in this process; stop it first, "
+	                 "or choose another signal by the option signal",
+	                 sample_signal_name(number));
+}
+
 /* Another profiler of the process would take our signals, or we its. */
 int sample_signal_check(bool spares_caller, struct error *error)
 {
 	int number = sample_clock_signal();
 
 	if (!is_free(number))
-		return error_set(error, PROFILE_ERRUSE, EBUSY,
-		                 "SIG%s has a handler already: another "
-		                 "profiler (such as jit.p) is active in this "
-		                 "process; stop it first, or choose another "
-		                 "signal by the option signal",
-		                 sample_signal_name(number));
+		return refuse_signal(number, error);
 	if (check_profiling_timer(error) < 0)
 		return -1;
 	if (!spares_caller && is_blocked(number))
@@ -120,15 +132,21 @@ static int set_handler(struct error *error)
 		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK,
 	};
 
+	int number = sample_clock_signal();
+
+	/* In the child of a fork nobody has asked before; and a host that had put
+	 * its handler over ours may have put ours back later. */
+	if (!is_free(number))
+		return refuse_signal(number, error);
+	if (sample_signal_is_ours())
+		return 0;
 	/* Other signals wait until a sample is taken: a handler that jumps out
 	 * of ours would leave the sampler half-way. */
 	own_thread_fill_mask(&action.sa_mask);
-	if (sigaction(sample_clock_signal(), &action,
-	              &action_of_process.previous) < 0)
+	if (sigaction(number, &action, &action_of_process.previous) < 0)
 		return error_set(error, PROFILE_ERRIO, errno,
 		                 "SIG%s cannot be handled: %s",
-		                 sample_signal_name(sample_clock_signal()),
-		                 strerror(errno));
+		                 sample_signal_name(number), strerror(errno));
 	return 0;
 }
 
@@ -154,10 +172,8 @@ int sample_signal_take(struct error *error)
 static void restore_handler(void)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
-	struct sigaction current;
 
-	if (sigaction(sample_clock_signal(), NULL, &current) < 0 ||
-	    !is_our_action(&current))
+	if (!sample_signal_is_ours())
 		return;
 	sigaction(sample_clock_signal(), &ignore, NULL);
 	sigaction(sample_clock_signal(), &action_of_process.previous, NULL);

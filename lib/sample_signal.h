@@ -24,10 +24,14 @@ void sample_signal_choose(bool spares_caller);
  * signal is blocked on this thread, unless that is not to be sampled. */
 int sample_signal_check(bool spares_caller, struct error *error);
 
-/* Counted: installs the sampler's handler; each needs a release. */
+/* Counted: installs the sampler's handler, but never over one of somebody else; each
+ * needs a release. */
 int sample_signal_take(struct error *error);
 /* The last one puts back what was there before. The clocks have been closed. */
 void sample_signal_release(void);
+
+/* Has nobody put another action over it? While it is taken. */
+bool sample_signal_is_ours(void);
 
 /* What the clocks have sent and nobody has got yet, on any thread. */
 void sample_signal_discard_pending(void);

@@ -15,6 +15,7 @@
 
 #include "lmisclib.h"
 #include "load_sig.h"
+#include "sample_signal.h"
 
 #define TASK_DIRECTORY "/proc/self/task"
 
@@ -24,6 +25,13 @@
 /* Looks that miss a thread which has ended. */
 #define MISSED_COUNT_ENDED 2
 
+/* Of a thread at which the clock ticks in vain, as of the last look at it. */
+struct silence {
+	enum lost_reason reason; /* why no signal may come, 0: none */
+	uint64_t heard_count;    /* signals that have come */
+	uint64_t position; /* of the clock, as far as losses are counted */
+};
+
 struct sampled_thread {
 	struct sampled_thread *next;
 	pid_t thread_id;
@@ -31,8 +39,9 @@ struct sampled_thread {
 	unsigned int missed_count; /* looks since then */
 	bool ended;
 	bool clock_open;
-	bool is_blocking;          /* it blocked the signal at the last look */
-	bool has_kernel;           /* its samples have the kernel's frames */
+	bool is_blocking; /* it blocked the signal at the last look */
+	bool has_kernel;  /* its samples have the kernel's frames */
+	struct silence silence;
 	uint64_t told_interval_ns; /* what the dump says */
 	struct sample_clock clock;
 	struct sampler *sampler; /* NULL: it cannot be sampled */
@@ -51,6 +60,7 @@ struct sampled_threads {
 	size_t mask_turn; /* number of the thread whose mask is looked at next */
 	bool running;
 	bool disabled;
+	bool is_replaced; /* the signal's handler, at the last look */
 };
 
 /* ---- one thread ------------------------------------------------------------ */
@@ -314,6 +324,7 @@ static void renew_lost_clock(const struct sampled_threads *threads,
 		return;
 	sampler_detach(thread->sampler);
 	close_clock(thread);
+	thread->silence = (struct silence){0};
 	if (open_clock(threads, thread, NULL) == 0 &&
 	    sampler_attach(thread->sampler) == 0)
 		sample_clock_start(&thread->clock, NULL);
@@ -364,8 +375,67 @@ static bool blocks_signal(pid_t thread_id)
 	return (blocked >> (sample_clock_signal() - 1) & 1) != 0;
 }
 
+/* The process timer's come to any thread. */
+static uint64_t heard_count(const struct sampled_threads *threads,
+                            const struct sampled_thread *thread)
+{
+	uint64_t count = 0;
+
+	if (thread->clock.kind != SAMPLE_CLOCK_PROCESS_TIMER)
+		return sampler_heard_count(thread->sampler);
+	for (thread = threads->first; thread; thread = thread->next)
+		if (thread->sampler)
+			count += sampler_heard_count(thread->sampler);
+	return count + sampler_foreign_signals();
+}
+
+static void count_silence(struct sampled_thread *thread)
+{
+	struct silence *silence = &thread->silence;
+	uint64_t interval_ns = thread->clock.interval_ns;
+	uint64_t position = sample_clock_position(&thread->clock);
+	uint64_t ticks = 0;
+
+	if (position > silence->position)
+		ticks = (position - silence->position) / interval_ns;
+	/* One may be on its way. */
+	if (ticks < 2)
+		return;
+	silence->position += ticks * interval_ns;
+	sampler_count_lost(thread->sampler, silence->reason, ticks);
+	/* They are the host's handler's, which waits for none of them. */
+	if (silence->reason == LOST_SIGNAL_REPLACED)
+		sample_clock_mute(&thread->clock, true);
+}
+
+/* A handler that the host has put over ours may call it, and a signal is blocked
+ * for a moment often: nothing is lost where signals come all the same. */
+static void look_at_silence(const struct sampled_threads *threads,
+                            struct sampled_thread *thread,
+                            enum lost_reason reason)
+{
+	struct silence *silence = &thread->silence;
+	uint64_t count = 0;
+
+	if (reason != 0) {
+		count = heard_count(threads, thread);
+		if (reason == silence->reason &&
+		    count == silence->heard_count) {
+			count_silence(thread);
+			return;
+		}
+	}
+	sample_clock_mute(&thread->clock, false);
+	*silence = (struct silence){
+		.reason = reason,
+		.heard_count = count,
+	};
+	if (reason != 0)
+		silence->position = sample_clock_position(&thread->clock);
+}
+
 /* One thread at a time, since there may be hundreds. */
-static void look_at_next_mask(struct sampled_threads *threads)
+static struct sampled_thread *look_at_next_mask(struct sampled_threads *threads)
 {
 	struct sampled_thread *thread = threads->first;
 
@@ -377,6 +447,40 @@ static void look_at_next_mask(struct sampled_threads *threads)
 	}
 	if (thread->sampler && !thread->ended)
 		thread->is_blocking = blocks_signal(thread->thread_id);
+	return thread;
+}
+
+/* Do signals come to the threads, if not blocked on those but masked? */
+static void look_at_signals(struct sampled_threads *threads,
+                            const struct sampled_thread *masked)
+{
+	bool was_replaced = threads->is_replaced;
+
+	threads->is_replaced = !sample_signal_is_ours();
+	for (struct sampled_thread *thread = threads->first; thread;
+	     thread = thread->next) {
+		enum lost_reason reason = 0;
+
+		if (!thread->sampler || thread->ended ||
+		    !has_clock_of_its_own(threads, thread) ||
+		    (thread != masked && !threads->is_replaced &&
+		     !was_replaced))
+			continue;
+		if (threads->is_replaced)
+			reason = LOST_SIGNAL_REPLACED;
+		else if (thread->is_blocking)
+			reason = LOST_SIGNAL_BLOCKED;
+		look_at_silence(threads, thread, reason);
+	}
+}
+
+/* In mode D nobody else looks. */
+static void look_at_first(struct sampled_threads *threads)
+{
+	if (!threads->running)
+		return;
+	threads->first->is_blocking = blocks_signal(threads->first->thread_id);
+	look_at_signals(threads, threads->first);
 }
 
 static void look_after_clocks(struct sampled_threads *threads)
@@ -399,7 +503,7 @@ void sampled_threads_refresh(struct sampled_threads *threads)
 		let_go(threads);
 	if (threads->running) {
 		look_after_clocks(threads);
-		look_at_next_mask(threads);
+		look_at_signals(threads, look_at_next_mask(threads));
 	}
 	pthread_mutex_unlock(&threads->lock);
 }
@@ -531,6 +635,7 @@ void sampled_threads_stop(struct sampled_threads *threads)
 	struct sampled_thread *thread;
 
 	pthread_mutex_lock(&threads->lock);
+	look_at_first(threads);
 	threads->running = false;
 	for (thread = threads->first; thread; thread = thread->next) {
 		stop_thread(threads, thread);
@@ -653,10 +758,8 @@ void sampled_threads_read_facts(struct sampled_threads *threads,
 
 	memset(facts, 0, sizeof(*facts));
 	pthread_mutex_lock(&threads->lock);
-	/* In mode D nobody else looks. */
-	if (threads->running)
-		threads->first->is_blocking =
-			blocks_signal(threads->first->thread_id);
+	look_at_first(threads);
+	facts->is_replaced = threads->is_replaced;
 	for (thread = threads->first; thread; thread = thread->next) {
 		if (thread->sampler) {
 			add_facts(thread, facts);

@@ -99,6 +99,7 @@ struct sampled_threads_facts {
 	uint32_t thread_count;   /* sampled now */
 	uint32_t missed_count;   /* threads that could not be sampled */
 	uint32_t blocking_count; /* threads that block the signal */
+	bool is_replaced;        /* the handler of the signal, by the host */
 	uint32_t kernel_count;   /* threads whose samples have kernel frames */
 	uint64_t held_bytes;     /* of all samplers at most */
 	uint64_t interval_ns;    /* the longest now in force */

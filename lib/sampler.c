@@ -137,6 +137,12 @@ void sampler_disable(struct sampler *sampler)
 	atomic_store(&sampler->disabled, true);
 }
 
+void sampler_count_lost(struct sampler *sampler, enum lost_reason reason,
+                        uint64_t number)
+{
+	atomic_fetch_add(&sampler->lost[reason], number);
+}
+
 void sampler_close(struct sampler *sampler)
 {
 	sampler_disable(sampler);
@@ -187,6 +193,21 @@ void sampler_read_counters(const struct sampler *sampler,
 	for (i = 0; i < MARKER_COUNT; i++)
 		counters->markers[i] = atomic_load_explicit(
 			&sampler->markers[i], memory_order_relaxed);
+}
+
+uint64_t sampler_heard_count(const struct sampler *sampler)
+{
+	uint64_t count = 0;
+	size_t i;
+
+	for (i = 0; i < STATE_COUNT; i++)
+		count += atomic_load_explicit(&sampler->by_state[i],
+		                              memory_order_relaxed);
+	for (i = 0; i < LOST_COUNT; i++)
+		if (i != LOST_SIGNAL_REPLACED && i != LOST_SIGNAL_BLOCKED)
+			count += atomic_load_explicit(&sampler->lost[i],
+			                              memory_order_relaxed);
+	return count;
 }
 
 uint64_t sampler_handler_ns(const struct sampler *sampler)

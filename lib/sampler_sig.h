@@ -74,6 +74,11 @@ void sampler_detach_all(void);
 /* Stops recording at once, from any thread (the stream has ended, …). */
 void sampler_disable(struct sampler *sampler);
 
+/* Samples that a thread has missed for a reason which the handler does not see. One
+ * thread at a time. */
+void sampler_count_lost(struct sampler *sampler, enum lost_reason reason,
+                        uint64_t number);
+
 /* Any thread; detaches it first. */
 void sampler_close(struct sampler *sampler);
 
@@ -81,6 +86,10 @@ void sampler_close(struct sampler *sampler);
 size_t sampler_held_bytes(const struct sampler *sampler);
 
 uint32_t sampler_thread_id(const struct sampler *sampler);
+
+/* Signals that its handler has had, or of a clock with the kernel's frames their
+ * overflows. */
+uint64_t sampler_heard_count(const struct sampler *sampler);
 
 /* How long a sample has taken, as an average of the last ones. */
 uint64_t sampler_handler_ns(const struct sampler *sampler);

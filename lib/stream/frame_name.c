@@ -404,6 +404,8 @@ const char *lost_reason_name(uint64_t reason)
 		[LOST_FAULTS_BLOCKED] = "faults blocked",
 		[LOST_FAULTS_REPLACED] = "fault handler replaced",
 		[LOST_LATE] = "late signal",
+		[LOST_SIGNAL_REPLACED] = "signal handler replaced",
+		[LOST_SIGNAL_BLOCKED] = "signal blocked",
 	};
 
 	if (reason < LOST_COUNT && names[reason] != NULL)

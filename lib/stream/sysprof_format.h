@@ -182,6 +182,8 @@ enum lost_reason {
 	LOST_FAULTS_REPLACED =
 		5,     /* the host has replaced our SIGSEGV handler */
 	LOST_LATE = 6, /* the signal came when its stack was gone */
+	LOST_SIGNAL_REPLACED = 7, /* the host has replaced our handler of it */
+	LOST_SIGNAL_BLOCKED = 8,  /* the thread has blocked it */
 	LOST_COUNT
 };
 
