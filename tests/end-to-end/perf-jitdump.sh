@@ -14,7 +14,7 @@ program=$top_builddir/tests/end-to-end/perf_jitdump_program
 # perf's unwinders find the rules only in objects whose path begins /tmp/jitted-
 # (libdw), so the dump is in /tmp itself.
 "$PERF" record -q -k mono -F 2000 -e cpu-clock:u --call-graph dwarf,4096 \
-	-o "$work/data" "$program" /tmp >"$work/record.log" 2>&1
+	-o "$work/data" "$program" /tmp apart >"$work/record.log" 2>&1
 "$PERF" script -i "$work/data" --show-mmap-events -F comm,pid,event,ip \
 	>"$work/maps" 2>/dev/null
 pid=$(sed -n 's|.*r-xp /tmp/jit-\([0-9]*\)\.dump$|\1|p' "$work/maps" |
@@ -79,7 +79,7 @@ awk '
 # Without -k mono nothing is made, and perf inject says so with exit status 0:
 # why objects are counted above.
 rm -f /tmp/jitted-"$pid"-*.so
-"$PERF" record -q -F 100 -e cpu-clock:u -o "$work/wrong" "$program" /tmp \
+"$PERF" record -q -F 100 -e cpu-clock:u -o "$work/wrong" "$program" /tmp apart \
 	>"$work/record.log" 2>&1
 inject "$work/wrong" "$work/wrong.injected" || :
 wrong=$("$PERF" script -i "$work/wrong" --show-mmap-events \
