@@ -127,6 +127,12 @@ static bool is_ending_annotation(const struct raw *raw, size_t at)
 	       raw->bytes[at - 1] == '_' && raw->bytes[at + 2] == ']';
 }
 
+/* The '>' of "->", at which stackcollapse-perf.pl makes two frames? */
+static bool is_arrow_head(const struct raw *raw, size_t at)
+{
+	return at > 0 && raw->bytes[at] == '>' && raw->bytes[at - 1] == '-';
+}
+
 static bool is_outer_space(const struct raw *raw, size_t at)
 {
 	return raw->bytes[at] == ' ' && (at == 0 || at + 1 == raw->count);
@@ -138,7 +144,8 @@ static size_t spell(const struct raw *raw, size_t *at, char spelling[8])
 {
 	const unsigned char *bytes = raw->bytes + *at;
 	size_t count = utf8_character(bytes, raw->count - *at);
-	bool safe = is_safe_ascii(bytes[0]) && !is_outer_space(raw, *at);
+	bool safe = is_safe_ascii(bytes[0]) && !is_outer_space(raw, *at) &&
+	            !is_arrow_head(raw, *at);
 
 	if (raw->native && is_ending_annotation(raw, *at))
 		safe = false;

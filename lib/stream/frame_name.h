@@ -15,8 +15,8 @@
  *
  * Every name is at least 3 bytes of valid UTF-8 and survives folded stacks,
  * perf's map files, stackcollapse-perf and the known importers:
- *   - control bytes, bytes that are not UTF-8, `;`, `(`, `)` and quotes are
- *     spelled \xNN, and so is a space at either end;
+ *   - control bytes, bytes that are not UTF-8, `;`, `(`, `)`, quotes and
+ *     the `>` of `->` are spelled \xNN, and so is a space at either end;
  *   - the `+` of an ending `+0x…`, which importers strip as an offset, becomes
  *     a space, and an ending `_[k]`, an annotation, `_\x5bk]`;
  *   - names over FRAME_NAME_TEXT_MAX bytes are shortened: paths keep their

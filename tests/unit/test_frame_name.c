@@ -89,6 +89,7 @@ START_TEST(native_functions)
 	assert_native("fg", "[fg]");
 	assert_native(";", "\\x3b");
 	assert_native(" pad ", "\\x20pad\\x20");
+	assert_native("a->b>c-", "a-\\x3eb>c-");
 	assert_native("luajit+0x12ab", "luajit 0x12ab");
 	assert_native("luajit+0x", "luajit+0x");
 	assert_native("a+0x12 b", "a+0x12 b");
