@@ -41,6 +41,20 @@ static const uint8_t exit_start_bytes[] = {0x41, 0x55, 0x41, 0x54,
                                            0x41, 0x53, 0x41, 0x52};
 static const uint8_t exit_end_bytes[] = {0x48, 0x89, 0xcc};
 
+/* lea rdx, [rdx+rcx*8-16]: from the base of a function to its caller's; jmp
+ * [r14+rbp*8]: there the next instruction is executed. mov eax, 2: where fast
+ * functions with one result go on. */
+static const uint8_t caller_base_bytes[] = {0x48, 0x8d, 0x54, 0xca, 0xf0};
+static const uint8_t dispatch_bytes[] = {0x41, 0xff, 0x24, 0xee};
+static const uint8_t one_result_bytes[] = {0xb8, 2, 0, 0, 0};
+
+/* The results are moved this close before, and missing ones are filled in this
+ * close behind the dispatch. */
+#define RESULTS_DISTANCE_MAX    58
+#define ONE_RESULT_DISTANCE_MAX 40
+#define DISPATCH_DISTANCE_MAX   64
+#define FILL_BYTES              18
+
 /* They are this close to the stores. */
 #define EXIT_START_DISTANCE_MAX 64
 #define EXIT_END_DISTANCE_MAX   256
@@ -148,6 +162,48 @@ static void find_exit_handler(struct vm_code *code, uint64_t stores)
 	code->exit_end = (uint64_t)last + sizeof(exit_end_bytes);
 }
 
+/* First occurrence in [at, end); NULL: none. */
+static const uint8_t *find_bytes(const uint8_t *at, const uint8_t *end,
+                                 const uint8_t *bytes, size_t count)
+{
+	return end > at ? memmem(at, (size_t)(end - at), bytes, count) : NULL;
+}
+
+static void add_return(struct vm_code *code, const uint8_t *base_set)
+{
+	const uint8_t *behind = base_set + sizeof(caller_base_bytes);
+	const uint8_t *dispatch =
+		find_bytes(behind, behind + DISPATCH_DISTANCE_MAX,
+	                   dispatch_bytes, sizeof(dispatch_bytes));
+	const uint8_t *start =
+		find_bytes(base_set - ONE_RESULT_DISTANCE_MAX, base_set,
+	                   one_result_bytes, sizeof(one_result_bytes));
+	struct vm_return *area;
+
+	if (!dispatch || code->return_count == VM_RETURNS_MAX)
+		return;
+	if (!start)
+		start = base_set - RESULTS_DISTANCE_MAX;
+	area = &code->returns[code->return_count++];
+	area->start = (uint64_t)start;
+	area->base_set = (uint64_t)behind;
+	area->dispatched = (uint64_t)dispatch + sizeof(dispatch_bytes);
+	area->end = area->dispatched + FILL_BYTES;
+}
+
+static void find_returns(struct vm_code *code)
+{
+	const uint8_t *at = (const uint8_t *)code->start + RESULTS_DISTANCE_MAX;
+	const uint8_t *end =
+		(const uint8_t *)code->end - DISPATCH_DISTANCE_MAX - FILL_BYTES;
+
+	while ((at = find_bytes(at, end, caller_base_bytes,
+	                        sizeof(caller_base_bytes)))) {
+		add_return(code, at);
+		at += sizeof(caller_base_bytes);
+	}
+}
+
 /* Where the unwind rule of the VM does not hold, or the VM does not know of its
  * frame. */
 static void find_frame_edges(struct vm_code *code)
@@ -232,6 +288,7 @@ static struct known_code *find_new(uint64_t address, struct error *error)
 	    ffi_start != end)
 		found->code.ffi_call_end = end;
 	find_frame_edges(&found->code);
+	find_returns(&found->code);
 	read_build_id(&found->code);
 	return found;
 }

@@ -14,6 +14,7 @@
 
 #define VM_PROLOGUES_MAX 16
 #define VM_EPILOGUES_MAX 8
+#define VM_RETURNS_MAX   8
 
 /* Machine code from the first to behind the last instruction of a prologue
  * (without its push rbp, which not all have) and of an epilogue. */
@@ -46,6 +47,13 @@ struct vm_code {
 	 * on the number of the exit is in rax, not on the stack. */
 	uint64_t exit_start, exit_end;
 	uint64_t exit_number_ready;
+	/* Where results of a function are moved down over its own frame, and the
+	 * base register still is that frame's. The code in the middle has the
+	 * caller's. GC64 only: elsewhere a moved value cannot pass for a frame. */
+	struct vm_return {
+		uint64_t start, base_set, dispatched, end;
+	} returns[VM_RETURNS_MAX];
+	size_t return_count;
 	char build_id[41]; /* of the object, hexadecimal; "" if it has none */
 };
 
@@ -69,5 +77,15 @@ bool vm_code_is_unlinked(const struct vm_code *code, uint64_t ip);
 /* Is it the exit handler, where the stack holds registers of a trace, which may
  * look like anything? */
 bool vm_code_exits(const struct vm_code *code, uint64_t ip);
+
+/* Is the instruction the one that stores the link of a called function, whose
+ * frame is the base register's by now? GC64 only. */
+bool vm_code_links(const struct vm_code *code, uint64_t ip);
+
+/* May the frame at the base register be overwritten by its results? */
+bool vm_code_moves_results(const struct vm_code *code, uint64_t ip);
+
+/* Does the caller of a function that has returned go on, in its own frame? */
+bool vm_code_goes_on(const struct vm_code *code, uint64_t ip);
 
 #endif

@@ -5,7 +5,11 @@
  */
 #include "code.h"
 
+#include <string.h>
+
 #define PUSH_RBP 0x55
+/* mov [rdx-8], rbx: the PC becomes the link of the called function's frame. */
+#define STORE_LINK 0xf85a8948
 
 /* Bytes on the stack, return address included, at an offset into the shared
  * part of the prologues: push rbp is done, rbx, r15, r14 follow. */
@@ -64,4 +68,39 @@ bool vm_code_is_unlinked(const struct vm_code *code, uint64_t ip)
 bool vm_code_exits(const struct vm_code *code, uint64_t ip)
 {
 	return ip >= code->exit_start && ip < code->exit_end;
+}
+
+bool vm_code_links(const struct vm_code *code, uint64_t ip)
+{
+	uint32_t instruction;
+
+	if (ip < code->start || ip > code->end - sizeof(instruction))
+		return false;
+	memcpy(&instruction, (const void *)ip, sizeof(instruction));
+	return instruction == STORE_LINK;
+}
+
+bool vm_code_moves_results(const struct vm_code *code, uint64_t ip)
+{
+	size_t i;
+
+	for (i = 0; i < code->return_count; i++) {
+		const struct vm_return *area = &code->returns[i];
+
+		if ((ip >= area->start && ip < area->base_set) ||
+		    (ip >= area->dispatched && ip < area->end))
+			return true;
+	}
+	return false;
+}
+
+bool vm_code_goes_on(const struct vm_code *code, uint64_t ip)
+{
+	size_t i;
+
+	for (i = 0; i < code->return_count; i++)
+		if (ip >= code->returns[i].base_set &&
+		    ip < code->returns[i].dispatched)
+			return true;
+	return false;
 }

@@ -9,6 +9,7 @@
  */
 #include "guest_sig.h"
 
+#include "code.h"
 #include "trace_sig.h"
 
 /* How much a candidate for the frame base is worth. */
@@ -43,6 +44,10 @@ struct base_choice {
 
 /* PCs and other pointers are never this small. */
 #define POINTER_MIN 65536
+
+/* As many as a bytecode can number; behind the used ones are the instructions'
+ * once more. */
+#define DISPATCH_ENTRIES 256
 
 /* Slots at the start of a block that an allocator may use when it is free. */
 #define ALLOCATOR_SLOTS_MAX 8
@@ -283,6 +288,100 @@ static struct base_choice find_lost_link(const struct guest_walk *walk,
 	return choice;
 }
 
+/* Machine code of the bytecode instruction of that number. Each C and fast
+ * function starts with an instruction that is all of it. */
+static bool read_dispatch(const struct vm *vm, uint32_t number,
+                          uint64_t *address)
+{
+	return load_u64(vm->global_state - vm->layout->gg_global +
+	                        vm->layout->gg_dispatch + UINT64_C(8) * number,
+	                address);
+}
+
+/* Is code of another instruction between start and ip? */
+static bool starts_between(const struct vm *vm, uint64_t start, uint64_t ip)
+{
+	uint64_t address;
+	uint32_t i;
+
+	for (i = 0; i < DISPATCH_ENTRIES; i++)
+		if (read_dispatch(vm, i, &address) && address > start &&
+		    address <= ip)
+			return true;
+	return false;
+}
+
+/* Is the code at ip that of the C or fast function? */
+static bool runs_at(const struct vm *vm, uint64_t function, uint64_t ip)
+{
+	uint64_t bytecode, start;
+	uint32_t instruction;
+
+	return load_reference(vm->layout,
+	                      function + vm->layout->object.function.bytecode,
+	                      &bytecode) &&
+	       load_u32(bytecode, &instruction) &&
+	       read_dispatch(vm, instruction & 0xff, &start) && ip >= start &&
+	       !starts_between(vm, start, ip);
+}
+
+/* Is the code at ip that of a fast function, up to the last one? Behind all
+ * others, theirs is in the order of their instructions at its start. */
+static bool is_fast_code(const struct vm *vm, uint64_t ip)
+{
+	uint64_t start;
+
+	return read_dispatch(vm, vm->layout->bytecode_count, &start) &&
+	       ip >= start && starts_between(vm, ip, vm->code->end);
+}
+
+/* Has the function whose frame the interpreter is in returned, so that one of
+ * its results may lie in the frame, and be a function? The PC is the caller's
+ * then, as the frame's link is. */
+static bool has_returned(const struct guest_walk *walk,
+                         const struct vm_frame *vm_frame, uint64_t address)
+{
+	const struct vm *vm = walk->vm;
+	struct lua_function function;
+	uint64_t ip = vm_frame->ip;
+
+	if (vm_code_moves_results(vm->code, ip))
+		return true;
+	if (!lua_function_read(vm->layout, address, &function))
+		return false;
+	if (function.id != FUNCTION_LUA)
+		return !runs_at(vm, address, ip);
+	return is_fast_code(vm, ip) && !vm_code_goes_on(vm->code, ip);
+}
+
+/* The base in the interpreter's register, or that of the caller's frame while the
+ * one in the register is not whole: it does not have its link yet, or its
+ * function no longer. With GC64 the rest of it may look as if it had. */
+static uint64_t whole_base(const struct guest_walk *walk,
+                           const struct vm_frame *vm_frame)
+{
+	const struct vm_layout *layout = walk->vm->layout;
+	const uint64_t base = vm_frame->rdx, pc = vm_frame->rbx;
+	struct lua_frame contents;
+	uint64_t caller;
+
+	if (!layout->gc64 || !frame_in_stack(layout, &walk->stack, base - 8) ||
+	    !lua_frame_read(layout, base - 8, &contents))
+		return base;
+	if (vm_code_links(walk->vm->code, vm_frame->ip)) {
+		if (pc < FRAME_DISTANCE_MAX)
+			return base - (pc & ~UINT64_C(7));
+	} else if (link_type(contents.link) != LINK_LUA) {
+		/* Returning to C, it has the caller's base there. */
+		return base - (contents.link & ~UINT64_C(7)) == pc ? pc : base;
+	} else if (contents.link != pc ||
+	           !has_returned(walk, vm_frame, contents.function)) {
+		return base;
+	}
+	caller = frame_in_transition(layout, &walk->stack, base - 8, pc);
+	return caller ? caller + 8 : base;
+}
+
 /* Finds frame and PC where the interpreter or C code called by it runs. */
 static bool start_in_interpreter(struct guest_walk *walk,
                                  const struct vm_frame *vm_frame,
@@ -295,6 +394,8 @@ static bool start_in_interpreter(struct guest_walk *walk,
 	bool running = vm_frame->origin == VM_FRAME_RUNNING;
 
 	count = list_candidates(vm_frame, innermost, stored_base, candidates);
+	if (candidates[0].is_register)
+		candidates[0].base = whole_base(walk, vm_frame);
 	for (i = 0; i < count; i++) {
 		improve(&best, walk->vm->layout, &walk->stack, &candidates[i],
 		        vm_frame->rbx);

@@ -7,7 +7,7 @@
 -- is a function of the VM's libraries, C one of the stepper's, (anywhere) a
 -- function that the VM calls whenever it likes.
 --
---> F pcall: throw, nil_arithmetic, F loadstring
+--> F pcall: throw, nil_arithmetic, give, F loadstring
 --> F xpcall: throw
 --> F error: handler, spin
 --> F coroutine.resume: worker, throw
@@ -16,7 +16,7 @@
 --> F string.gsub: upper, F string.upper
 --> F tostring: to_string
 --> F ffi: callback, inner, from_inner
---> C stepper_call: outer, C stepper_call, C stepper_pcall
+--> C stepper_call: outer, give_two, C stepper_call, C stepper_pcall
 --> C stepper_pcall: middle, throw
 --> C stepper_cpcall: C call_registered
 --> C call_registered: called_by_cpcall
@@ -168,6 +168,93 @@ function programs.errors()
 		stepper.pcall(throw, true)
 		--> nil_arithmetic:
 		pcall(function() local x = nil + 1 return x end)
+	end
+end
+
+--> linked: F math.floor, linked
+local function linked(n)
+	if n > 0 then
+		local r = linked(n - 1)
+		return r + 1
+	end
+	local r = math.floor(1.5)
+	return r
+end
+
+--> relay: linked
+local function relay(n)
+	local r = linked(n)
+	return r + 1
+end
+
+-- The links of its calls, one in each register, are still on the stack when the
+-- functions above call others there: they lead here.
+--> crossing: F math.abs, relay
+local function crossing(n)
+	do
+		local a = math.abs(n)
+		local b = math.abs(a)
+		local c = math.abs(b)
+		local d = math.abs(c)
+		local e = math.abs(d)
+		local f = math.abs(e)
+		local g = math.abs(f)
+		local h = math.abs(g)
+		local i = math.abs(h)
+		local j = math.abs(i)
+		local k = math.abs(j)
+		local l = math.abs(k)
+		n = math.abs(l)
+	end
+	local r = relay(n)
+	return r
+end
+
+-- These are the interpreter's links: a trace has none of a function that it has
+-- inlined.
+jit.off(linked)
+jit.off(relay)
+jit.off(crossing)
+
+--> stale_links: crossing
+function programs.stale_links()
+	for i = 1, 6 do
+		crossing(i % 3)
+	end
+end
+
+-- While a function is returned it lies where the one that returns it was.
+--> give: spin
+local function give(f)
+	spin(1)
+	return f
+end
+
+--> give_two: spin
+local function give_two(f)
+	spin(1)
+	return f, f
+end
+
+--> returns: give, give_two, F select, F rawget, F next, F assert, F pcall, F
+-->   coroutine.wrap, F loadstring, C stepper_give, C stepper_call, spin
+function programs.returns()
+	local list = { math.floor, math.sqrt, string.dump, stepper.resume,
+		spin, programs.returns }
+	for i = 1, #list do
+		local f = list[i]
+		local a = give(f)
+		local b, c = give_two(f)
+		local d = select(2, i, f)
+		local e = rawget(list, i)
+		local _, g = next(list)
+		local h = assert(f)
+		local j = stepper.give(f)
+		local k = coroutine.wrap(spin)
+		local l = loadstring("return 1")
+		local _, m = pcall(give, f)
+		stepper.call(give_two, f)
+		spin(#{ a, b, c, d, e, g, h, j, k, l, m })
 	end
 end
 

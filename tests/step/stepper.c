@@ -381,6 +381,12 @@ static int stepper_resume(lua_State *L)
 	return 1;
 }
 
+static int stepper_give(lua_State *L)
+{
+	lua_settop(L, 1);
+	return 1;
+}
+
 /* For the FFI. */
 __attribute__((visibility("default"))) void stepper_callback(void (*f)(void));
 void stepper_callback(void (*f)(void))
@@ -399,10 +405,15 @@ __attribute__((visibility("default"))) int luaopen_stepper(lua_State *L);
 int luaopen_stepper(lua_State *L)
 {
 	static const luaL_Reg functions[] = {
-		{"layouts", stepper_layouts}, {"run", stepper_run},
-		{"stacks", stepper_stacks},   {"call", stepper_call},
-		{"pcall", stepper_pcall},     {"cpcall", stepper_cpcall},
-		{"resume", stepper_resume},   {NULL, NULL},
+		{"layouts", stepper_layouts},
+		{"run", stepper_run},
+		{"stacks", stepper_stacks},
+		{"call", stepper_call},
+		{"pcall", stepper_pcall},
+		{"cpcall", stepper_cpcall},
+		{"resume", stepper_resume},
+		{"give", stepper_give},
+		{NULL, NULL},
 	};
 	struct error error;
 

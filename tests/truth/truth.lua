@@ -101,6 +101,25 @@ function functions.gsub()
 	return s
 end
 
+-- What is returned lies where the function that returns it was.
+function functions.give(f)
+	notes.ids[notes.depth] = line.give notes.depth = notes.depth + 1
+	notes.depth = notes.depth - 1
+	return f
+end
+
+function functions.returned()
+	notes.ids[notes.depth] = line.returned notes.depth = notes.depth + 1
+	local never = truth.never
+	for i = 1, 4 do
+		functions.give(never)
+		truth.give(never)
+		assert(never)
+		rawget(truth, "never")
+	end
+	notes.depth = notes.depth - 1
+end
+
 function functions.index(_, key)
 	notes.ids[notes.depth] = line.index notes.depth = notes.depth + 1
 	next_call()
@@ -203,7 +222,8 @@ end
 
 local starts = { "plain", "burning", "call_from_c", "pcall_from_c",
 	"cpcall_from_c", "resume_from_c", "coroutine", "sort", "gsub",
-	"metamethod", "callback", "xpcall", "finalizer", "hooked", "other_vm" }
+	"metamethod", "callback", "xpcall", "finalizer", "hooked", "other_vm",
+	"returned" }
 
 -- Ends each level, half of the time. A tail call leaves no frame.
 next_call = function()
@@ -222,7 +242,8 @@ function start()
 	C.truth_burn(1)
 end
 
-function prepare(mode)
+function prepare(mode, seed)
+	math.randomseed(seed)
 	collectgarbage("stop")
 	if mode == "off" then jit.off() else jit.on() end
 end
