@@ -15,5 +15,5 @@ bench_handler_cost_LDADD = lib/libsampler.la lib/libwalk.la lib/libvm.la \
 	lib/libclock.la lib/libstream.la lib/libhost.la \
 	perfmap/libperfmap.la lib/libbase.la $(LUAJIT_LIBS) $(LIBELF_LIBS)
 EXTRA_DIST += bench/deep.lua bench/slow-down.sh bench/slow-down.lua bench/paired.lua bench/start.lua \
-	bench/perf-names.sh bench/traces.lua bench/memprof.sh \
+	bench/perf-names.sh bench/perf-live.lua bench/traces.lua bench/memprof.sh \
 	bench/allocations.lua
