@@ -13,25 +13,68 @@
 
 #include "lmisclib.h"
 
+int dump_file_refuse(const char *path, int code, struct error *error)
+{
+	return error_set(error, PROFILE_ERRIO, code, "%.300s: %s%s", path,
+	                 strerror(code),
+	                 code == EDQUOT
+	                         ? ": the quota of its owner is used up; "
+	                           "remove files, raise the quota (quota(1) "
+	                           "shows it), or choose a path on another disk"
+	                         : "");
+}
+
+/* A name that is there, a link to no file included, is no new one. */
+static int open_path(struct dump_file *file, const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+	file->is_new = fd >= 0;
+	if (fd < 0 && errno == EEXIST)
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	return fd;
+}
+
+/* Takes the descriptor over, in any case. */
+static int take_file(struct dump_file *file, const char *path, int fd,
+                     struct error *error)
+{
+	struct stat status;
+	int code = errno;
+
+	/* At once, for dump_file_abandon(). */
+	file->fd = fd;
+	if (fd >= 0 && fstat(fd, &status) == 0) {
+		file->device = status.st_dev;
+		file->inode = status.st_ino;
+		file->path = strdup(path);
+		if (file->path)
+			return 0;
+		dump_file_free(file);
+		return error_set(error, PROFILE_ERRMEM, ENOMEM,
+		                 "no memory for the path of the dump");
+	}
+	if (fd >= 0) {
+		code = errno;
+		close(fd);
+	}
+	file->fd = -1;
+	return dump_file_refuse(path, code, error);
+}
+
 int dump_file_open(struct dump_file *file, const char *path, int fd,
                    struct error *error)
 {
-	struct stat status = {0};
+	*file = (struct dump_file){.fd = -1};
+	fd = fd > 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : open_path(file, path);
+	return take_file(file, path, fd, error);
+}
 
-	*file = (struct dump_file){.path = strdup(path), .fd = -1};
-	if (!file->path)
-		return error_set(error, PROFILE_ERRMEM, ENOMEM,
-		                 "no memory for the path of the dump");
-	if (fd > 0)
-		file->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	else
-		file->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	if (file->fd < 0 || fstat(file->fd, &status) < 0)
-		return error_set(error, PROFILE_ERRIO, errno, "%s: %s", path,
-		                 strerror(errno));
-	file->device = status.st_dev;
-	file->inode = status.st_ino;
-	return 0;
+int dump_file_adopt(struct dump_file *file, const char *path, int fd,
+                    struct error *error)
+{
+	*file = (struct dump_file){.fd = -1, .is_new = true};
+	return take_file(file, path, fd, error);
 }
 
 void dump_file_empty(struct dump_file *file)
@@ -121,8 +164,7 @@ int dump_file_close(struct dump_file *file, struct error *error)
 		code = errno;
 	if (code == 0)
 		return 0;
-	return error_set(error, PROFILE_ERRIO, code, "%s: %s", file->path,
-	                 strerror(code));
+	return dump_file_refuse(file->path, code, error);
 }
 
 void dump_file_free(struct dump_file *file)
@@ -132,6 +174,21 @@ void dump_file_free(struct dump_file *file)
 	free(file->path);
 	file->fd = -1;
 	file->path = NULL;
+}
+
+void dump_file_remove(const struct dump_file *file)
+{
+	struct stat status;
+
+	if (file->is_new && lstat(file->path, &status) == 0 &&
+	    status.st_dev == file->device && status.st_ino == file->inode)
+		unlink(file->path);
+}
+
+void dump_file_discard(struct dump_file *file)
+{
+	dump_file_remove(file);
+	dump_file_free(file);
 }
 
 void dump_file_abandon(const struct dump_file *file)

@@ -56,15 +56,15 @@ static void report_refusal(const char *path, const struct error *error)
 
 /* Several processes may run with one environment: the first one to come makes the
  * file of that name, others have their id behind it. All dumps of a rotation have
- * it anyway. */
-static void choose_path(const char *wanted, char *path)
+ * it anyway. True: the file was made here. */
+static bool choose_path(const char *wanted, char *path)
 {
 	const char *rotate = secure_getenv("LUAJIT_SYSPROF_ROTATE");
 	int fd;
 
 	if (rotate && rotate[0]) {
 		snprintf(path, PATH_BYTES, "%s", wanted);
-		return;
+		return false;
 	}
 	fd = open(wanted, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 
@@ -74,6 +74,7 @@ static void choose_path(const char *wanted, char *path)
 		snprintf(path, PATH_BYTES, "%s", wanted);
 	else
 		snprintf(path, PATH_BYTES, "%s.%d", wanted, (int)getpid());
+	return fd >= 0;
 }
 
 /* What is no number or no flag is refused with the option's own message. */
@@ -193,10 +194,12 @@ static void start(lua_State *L, const char *wanted)
 {
 	char path[PATH_BYTES];
 	struct start_request request = {.path = path};
+	bool is_made = choose_path(wanted, path);
 
-	choose_path(wanted, path);
 	start_protected(L, &request);
 	if (request.result < 0) {
+		if (is_made)
+			unlink(path);
 		report_refusal(wanted, &request.error);
 		return;
 	}

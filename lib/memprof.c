@@ -201,9 +201,8 @@ static int open_parts(struct memprof *profile,
 		return -1;
 	if (!profile->file.failed_errno)
 		return 0;
-	return error_set(error, PROFILE_ERRIO, profile->file.failed_errno,
-	                 "%s: %s", profile->file.path,
-	                 strerror(profile->file.failed_errno));
+	return dump_file_refuse(profile->file.path, profile->file.failed_errno,
+	                        error);
 }
 
 static int install_allocator(lua_State *L, struct memprof *profile,
@@ -289,6 +288,7 @@ int memprof_start(lua_State *L, const struct memprof_options *options,
 	unlink_profile(profile);
 	pthread_mutex_unlock(&profiles.lock);
 	vm_guard_drop(L, &memprof_guard);
+	dump_file_remove(&profile->file);
 	end_profile(L, profile, NULL);
 	return -1;
 }

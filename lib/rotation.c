@@ -19,6 +19,8 @@
 #define DUMP_SHARE 4
 
 #define RETRY_NS UINT64_C(1000000000)
+/* A disk that is full stays so for longer. */
+#define RETRY_WRITE_NS UINT64_C(10000000000)
 
 /* Milliseconds that another dump may have taken. */
 #define NAMES_TRIED 1000
@@ -153,14 +155,14 @@ int rotation_next_file(struct rotation *rotation, struct dump_file *file,
 	rotation->retry_ns = now_ns + RETRY_NS;
 	fd = create_dump(rotation, &begin_ns, path);
 	if (fd < 0)
-		return error_set(error, PROFILE_ERRIO, -fd, "%.300s: %s",
-		                 fd == -ENAMETOOLONG ? rotation->path : path,
-		                 strerror(-fd));
-	result = dump_file_open(file, path, fd, error);
-	close(fd);
+		return dump_file_refuse(fd == -ENAMETOOLONG ? rotation->path
+		                                            : path,
+		                        -fd, error);
+	result = dump_file_adopt(file, path, fd, error);
 	if (result < 0)
 		return -1;
-	rotation->begin_ns = begin_ns;
+	rotation->is_interrupted = false;
+	file->begin_ns = begin_ns;
 	rotation->due_ns = now_ns + rotation->options.period_ns;
 	return 0;
 }
@@ -171,18 +173,31 @@ bool rotation_is_due(const struct rotation *rotation, uint64_t dump_bytes)
 
 	if (now_ns < rotation->retry_ns)
 		return false;
-	return dump_bytes >= rotation->options.dump_bytes ||
+	return rotation->is_interrupted ||
+	       dump_bytes >= rotation->options.dump_bytes ||
 	       (rotation->options.period_ns > 0 && now_ns >= rotation->due_ns);
 }
 
-void rotation_keep(struct rotation *rotation, const struct dump_file *file,
-                   uint64_t begin_ns)
+void rotation_interrupt(struct rotation *rotation)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+	rotation->is_interrupted = true;
+	rotation->retry_ns = now_ns + RETRY_WRITE_NS;
+	if (rotation->options.period_ns > 0 &&
+	    rotation->due_ns < rotation->retry_ns)
+		rotation->retry_ns = rotation->due_ns;
+	if (rotation->retry_ns < now_ns + RETRY_NS)
+		rotation->retry_ns = now_ns + RETRY_NS;
+}
+
+void rotation_keep(struct rotation *rotation, const struct dump_file *file)
 {
 	size_t place =
 		(rotation->oldest + rotation->count) % ROTATION_DUMPS_MAX;
 
 	rotation->dumps[place] = (struct rotated_dump){
-		.begin_ns = begin_ns,
+		.begin_ns = file->begin_ns,
 		.bytes = file->written_bytes,
 		.device = file->device,
 		.inode = file->inode,

@@ -32,7 +32,7 @@ struct rotation_options {
 	                       * being written included */
 };
 
-/* A dump that is complete. */
+/* A dump that has ended. */
 struct rotated_dump {
 	uint64_t begin_ns; /* CLOCK_REALTIME, as in its name */
 	uint64_t bytes;
@@ -43,10 +43,10 @@ struct rotated_dump {
 /* Zeroed at first, then rotation_open(). */
 struct rotation {
 	struct rotation_options options;
-	const char *path;  /* what the names begin with; outlives this */
-	uint64_t begin_ns; /* of the dump under way, CLOCK_REALTIME */
-	uint64_t due_ns;   /* by time, CLOCK_MONOTONIC */
-	uint64_t retry_ns; /* no attempt before, CLOCK_MONOTONIC */
+	const char *path;    /* what the names begin with; outlives this */
+	uint64_t due_ns;     /* by time, CLOCK_MONOTONIC */
+	uint64_t retry_ns;   /* no attempt before, CLOCK_MONOTONIC */
+	bool is_interrupted; /* no dump is under way: the last one failed */
 	/* A ring of those that are kept. */
 	struct rotated_dump dumps[ROTATION_DUMPS_MAX];
 	size_t oldest, count;
@@ -70,9 +70,12 @@ int rotation_next_file(struct rotation *rotation, struct dump_file *file,
 
 bool rotation_is_due(const struct rotation *rotation, uint64_t dump_bytes);
 
-/* Keeps a dump that is complete, which began when begin_ns was that. */
-void rotation_keep(struct rotation *rotation, const struct dump_file *file,
-                   uint64_t begin_ns);
+/* The dump under way could not be written: when the next one is due, but after some
+ * seconds at most, it is tried again. */
+void rotation_interrupt(struct rotation *rotation);
+
+/* Keeps a dump that has ended. */
+void rotation_keep(struct rotation *rotation, const struct dump_file *file);
 
 /* Removes the oldest dumps while there are too many bytes. Returns how many. */
 size_t rotation_trim(struct rotation *rotation, uint64_t dump_bytes);

@@ -98,7 +98,7 @@ static void discard_session(struct session *session, lua_State *L)
 {
 	session_stop_sampling(session);
 	perf_share_unwatch(&session->perf, &session->vm, L);
-	session_close_writer(session, NULL);
+	session_discard_writer(session);
 	vm_guard_drop(L, &session_guard);
 	session_forget(session);
 	session_free(session);
@@ -215,6 +215,7 @@ static void read_report(const struct session *session,
 	report->writer = session->writer_facts;
 	if (session->writer)
 		writer_read_facts(session->writer, &report->writer);
+	report->counters.lost[LOST_UNWRITTEN] = report->writer.unwritten_count;
 }
 
 /* Does the host's part of the end, once. The profile has ended by then. */

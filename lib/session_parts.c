@@ -207,7 +207,7 @@ static int open_writer(struct session *session, struct error *error)
 	return 0;
 }
 
-int session_close_writer(struct session *session, struct error *error)
+static struct writer *take_writer(struct session *session)
 {
 	struct writer *writer;
 
@@ -215,11 +215,26 @@ int session_close_writer(struct session *session, struct error *error)
 	writer = session->writer;
 	session->writer = NULL;
 	pthread_mutex_unlock(&sessions.lock);
+	return writer;
+}
+
+int session_close_writer(struct session *session, struct error *error)
+{
+	struct writer *writer = take_writer(session);
+
 	if (!writer)
 		return 0;
 	writer_stop(writer);
 	writer_read_facts(writer, &session->writer_facts);
 	return writer_close(writer, error);
+}
+
+void session_discard_writer(struct session *session)
+{
+	struct writer *writer = take_writer(session);
+
+	if (writer)
+		writer_discard(writer);
 }
 
 void session_stop_sampling(struct session *session)
@@ -263,12 +278,12 @@ int session_open_parts(struct session *session, lua_State *L,
 	    complete_tables(session, error) < 0 ||
 	    perf_share_open(&session->perf, error) < 0)
 		return -1;
+	/* The writer empties the file: nothing but the last calls may fail then. */
 	if (open_threads(session, error) < 0 ||
-	    open_writer(session, error) < 0 ||
-	    perf_share_watch(&session->perf, &session->vm, L, options->process,
-	                     error) < 0)
+	    take_signal(session, error) < 0 || open_writer(session, error) < 0)
 		return -1;
-	return take_signal(session, error);
+	return perf_share_watch(&session->perf, &session->vm, L,
+	                        options->process, error);
 }
 
 int session_follow(struct session *session, const struct session *parent)
@@ -281,8 +296,8 @@ int session_follow(struct session *session, const struct session *parent)
 	memcpy(session->path, parent->path, sizeof(session->path));
 	session->is_child = parent->is_child;
 	add_process_id(session);
-	if (open_threads(session, NULL) < 0 || open_writer(session, NULL) < 0 ||
-	    take_signal(session, NULL) < 0)
+	if (open_threads(session, NULL) < 0 || take_signal(session, NULL) < 0 ||
+	    open_writer(session, NULL) < 0)
 		return -1;
 	return sampled_threads_start(session->threads, NULL);
 }

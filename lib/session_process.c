@@ -40,7 +40,7 @@ static void follow_in_child(const struct session *parent)
 	if (session_follow(session, parent) == 0)
 		return;
 	session_stop_sampling(session);
-	session_close_writer(session, NULL);
+	session_discard_writer(session);
 	session_forget(session);
 	session_free(session);
 }

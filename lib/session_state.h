@@ -86,6 +86,8 @@ void session_stop_sampling(struct session *session);
 /* Takes the writer away from those that look at the session, then waits for its
  * end. */
 int session_close_writer(struct session *session, struct error *error);
+/* The same where the profile does not come about. */
+void session_discard_writer(struct session *session);
 
 void session_free(struct session *session);
 

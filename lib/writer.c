@@ -50,9 +50,10 @@ struct writer {
 	struct writer_options options;
 	bool has_file; /* else the callback takes the stream */
 	struct dump_file file;
-	struct rotation rotation; /* with has_file; of options.rotation */
+	struct rotation rotation;   /* with has_file; of options.rotation */
+	struct dump_file next_file; /* while one takes the other's place */
 	/* For others to read. */
-	_Atomic uint64_t held_bytes, dump_count, removed_count;
+	_Atomic uint64_t held_bytes, dump_count, removed_count, unwritten_count;
 	uint8_t *buffer; /* options.buffer, or our own of FILE_BUFFER_BYTES */
 	struct fast_names fast_names;
 
@@ -62,6 +63,7 @@ struct writer {
 	enum writer_state state;
 	bool flush_wanted; /* guarded by lock */
 	bool is_joined;    /* the thread has ended */
+	bool is_refused; /* the first dump has failed; before WRITER_RUNNING */
 
 	/* The thread's own, until it has ended. */
 	struct dump_stream stream;
@@ -69,7 +71,10 @@ struct writer {
 	struct sample_writer *samples;
 	struct object_writer objects;
 	uint64_t lost_before[LOST_COUNT]; /* what earlier dumps say */
-	uint64_t refreshed_ns;            /* the sources, last */
+	/* Of the dump under way, as far as it was handed to the disk. */
+	bool is_begun;
+	uint64_t flushed_samples, flushed_lost[LOST_COUNT];
+	uint64_t refreshed_ns; /* the sources, last */
 	bool rule_missing;     /* since the last look at the loaded objects */
 	uint64_t looked_ns;    /* at the loaded objects, last; 0: never */
 	uint64_t look_cost_ns; /* of that look */
@@ -160,14 +165,29 @@ static void note_held_bytes(struct writer *writer)
 	atomic_store(&writer->held_bytes, bytes);
 }
 
+static bool rotates(const struct writer *writer)
+{
+	return rotation_is_on(&writer->options.rotation);
+}
+
+static void note_flushed(struct writer *writer)
+{
+	writer->is_begun = true;
+	writer->flushed_samples = sample_writer_count(writer->samples);
+	memcpy(writer->flushed_lost, writer->stream.lost,
+	       sizeof(writer->flushed_lost));
+}
+
 /* Flushes stream and map file together, so that what perf sees is never far
- * behind. Once the stream has failed nothing more is sampled. */
+ * behind. Once the stream has failed for good nothing more is sampled. */
 static void flush_all(struct writer *writer)
 {
 	if (writer->options.names)
 		perf_names_flush(writer->options.names);
-	if (!dump_stream_flush(&writer->stream))
+	if (!dump_stream_flush(&writer->stream) && !rotates(writer))
 		disable_sources(writer);
+	if (!writer->stream.failed && !writer->rotation.is_interrupted)
+		note_flushed(writer);
 	note_held_bytes(writer);
 }
 
@@ -242,8 +262,21 @@ static void look_at_objects(struct writer *writer)
 
 /* ---- the stream from head to end ----------------------------------------- */
 
+/* Of a dump that has no file. */
+static size_t write_nowhere(const void **data, size_t bytes, void *context)
+{
+	(void)data;
+	(void)context;
+	return bytes;
+}
+
 static void open_encoder(struct writer *writer)
 {
+	if (writer->rotation.is_interrupted) {
+		sysprof_encoder_open(&writer->stream.encoder, writer->buffer,
+		                     FILE_BUFFER_BYTES, write_nowhere, NULL);
+		return;
+	}
 	if (!writer->has_file) {
 		sysprof_encoder_open(&writer->stream.encoder, writer->buffer,
 		                     writer->options.buffer_bytes,
@@ -268,7 +301,11 @@ static void begin_dump(struct writer *writer)
 		.writer = PACKAGE_STRING,
 	};
 
-	atomic_fetch_add(&writer->dump_count, 1);
+	writer->stream.failed = false;
+	memset(writer->stream.lost, 0, sizeof(writer->stream.lost));
+	writer->is_begun = false;
+	writer->flushed_samples = 0;
+	memset(writer->flushed_lost, 0, sizeof(writer->flushed_lost));
 	open_encoder(writer);
 	sysprof_write_prologue(&writer->stream.encoder);
 	sysprof_write_session(&writer->stream.encoder, &facts);
@@ -276,6 +313,8 @@ static void begin_dump(struct writer *writer)
 	object_writer_close(&writer->objects);
 	object_writer_update(&writer->objects, &writer->stream.encoder);
 	flush_all(writer);
+	if (!writer->stream.failed && !writer->rotation.is_interrupted)
+		atomic_fetch_add(&writer->dump_count, 1);
 }
 
 /* A dump tells of its own losses. */
@@ -284,6 +323,7 @@ static uint64_t write_lost(struct writer *writer)
 	struct sampler_counters counters;
 
 	read_counters(writer, &counters);
+	counters.lost[LOST_UNWRITTEN] = atomic_load(&writer->unwritten_count);
 	for (int reason = 0; reason < LOST_COUNT; reason++)
 		counters.lost[reason] -= writer->lost_before[reason];
 	return dump_stream_write_lost(&writer->stream, counters.lost,
@@ -315,41 +355,34 @@ static void flush_if_due(struct writer *writer)
 
 /* ---- the next dump ---------------------------------------------------------- */
 
-/* False: the last bytes of the old one could not be written, and it is the last. */
-static bool close_dump(struct writer *writer, uint64_t begin_ns)
+static void add_to_lost_before(struct writer *writer, const uint64_t *lost)
+{
+	for (int reason = 0; reason < LOST_COUNT; reason++)
+		writer->lost_before[reason] += lost[reason];
+}
+
+static void close_file(struct writer *writer)
 {
 	struct error error;
 
+	/* What close(2) can say concerns bytes that others had cached. */
+	dump_file_close(&writer->file, &error);
+}
+
+/* False: the last bytes of it could not be written. */
+static bool close_dump(struct writer *writer)
+{
 	end_dump(writer);
 	if (writer->stream.failed)
 		return false;
-	for (int reason = 0; reason < LOST_COUNT; reason++) {
-		writer->lost_before[reason] += writer->stream.lost[reason];
-		writer->stream.lost[reason] = 0;
-	}
-	rotation_keep(&writer->rotation, &writer->file, begin_ns);
-	/* What close(2) can say concerns bytes that others had cached. */
-	dump_file_close(&writer->file, &error);
-	dump_file_free(&writer->file);
+	add_to_lost_before(writer, writer->stream.lost);
+	rotation_keep(&writer->rotation, &writer->file);
+	close_file(writer);
 	return true;
 }
 
-/* Between two records of the rings: each sample is in one dump. Where the next
- * file cannot be opened this one goes on. */
-static void rotate(struct writer *writer)
+static void begin_next_dump(struct writer *writer)
 {
-	uint64_t begin_ns = writer->rotation.begin_ns;
-	struct dump_file next = {.fd = -1};
-
-	if (rotation_next_file(&writer->rotation, &next, NULL) < 0) {
-		dump_file_free(&next);
-		return;
-	}
-	if (!close_dump(writer, begin_ns)) {
-		dump_file_free(&next);
-		return;
-	}
-	writer->file = next;
 	begin_dump(writer);
 	if (writer->options.sources.begin_dump)
 		writer->options.sources.begin_dump(
@@ -357,18 +390,68 @@ static void rotate(struct writer *writer)
 	tell_intervals(writer);
 }
 
+static void count_unwritten(struct writer *writer)
+{
+	atomic_fetch_add(&writer->unwritten_count,
+	                 sample_writer_count(writer->samples) -
+	                         writer->flushed_samples);
+}
+
+/* From here on samples go nowhere, and are counted, until a next dump can be written.
+ * What the last one has is kept; its file stays known, for the error at the end. */
+static void interrupt(struct writer *writer)
+{
+	count_unwritten(writer);
+	add_to_lost_before(writer, writer->flushed_lost);
+	if (writer->is_begun)
+		rotation_keep(&writer->rotation, &writer->file);
+	else
+		dump_file_remove(&writer->file);
+	close_file(writer);
+	rotation_interrupt(&writer->rotation);
+	begin_next_dump(writer);
+}
+
+static void interrupt_if_failed(struct writer *writer)
+{
+	if (rotates(writer) && writer->stream.failed)
+		interrupt(writer);
+}
+
+/* Between two records of the rings: each sample is in one dump. Where the next
+ * file cannot be opened this one goes on. */
+static void rotate(struct writer *writer)
+{
+	bool was_interrupted = writer->rotation.is_interrupted;
+
+	if (rotation_next_file(&writer->rotation, &writer->next_file, NULL) < 0)
+		return;
+	if (was_interrupted) {
+		count_unwritten(writer);
+	} else if (!close_dump(writer)) {
+		dump_file_discard(&writer->next_file);
+		return;
+	}
+	dump_file_free(&writer->file);
+	writer->file = writer->next_file;
+	writer->next_file = (struct dump_file){.fd = -1};
+	begin_next_dump(writer);
+}
+
 static void rotate_if_due(struct writer *writer)
 {
 	uint64_t dump_bytes =
 		writer->file.written_bytes + writer->stream.encoder.out.used;
 
-	if (!rotation_is_on(&writer->options.rotation) || writer->stream.failed)
+	if (!rotates(writer))
 		return;
 	if (rotation_is_due(&writer->rotation, dump_bytes))
 		rotate(writer);
-	atomic_fetch_add(
-		&writer->removed_count,
-		rotation_trim(&writer->rotation, writer->file.written_bytes));
+	atomic_fetch_add(&writer->removed_count,
+	                 rotation_trim(&writer->rotation,
+	                               writer->rotation.is_interrupted
+	                                       ? 0
+	                                       : writer->file.written_bytes));
 }
 
 /* ---- the thread ---------------------------------------------------------- */
@@ -439,7 +522,10 @@ static void *run_writer(void *argument)
 	pthread_setname_np(pthread_self(), "sysprof-writer");
 	sample_writer_map_names(writer->samples, &writer->fast_names);
 	begin_dump(writer);
+	writer->is_refused = writer->stream.failed;
 	set_state(writer, WRITER_RUNNING);
+	if (writer->is_refused)
+		return NULL;
 	while (sleep_until_stop(writer, sleep_ns)) {
 		sleep_ns = next_sleep(sleep_ns, drain_rings(writer));
 		refresh_sources(writer);
@@ -447,8 +533,11 @@ static void *run_writer(void *argument)
 		rotate_if_due(writer);
 		flush_if_due(writer);
 		flush_if_wanted(writer);
+		interrupt_if_failed(writer);
 	}
 	drain_rings(writer);
+	if (writer->rotation.is_interrupted)
+		count_unwritten(writer);
 	end_dump(writer);
 	return NULL;
 }
@@ -490,7 +579,7 @@ static int open_file(struct writer *writer, struct error *error)
 		return error_set(error, PROFILE_ERRMEM, ENOMEM,
 		                 "no memory for the buffer of the dump");
 	writer->buffer = buffer;
-	if (!rotation_is_on(&writer->options.rotation))
+	if (!rotates(writer))
 		return dump_file_open(&writer->file, writer->options.path,
 		                      writer->options.fd, error);
 	rotation_open(&writer->rotation, &writer->options.rotation,
@@ -506,7 +595,7 @@ static int open_parts(struct writer *writer, struct error *error)
 		.names = writer->options.names,
 		.fast_address = writer->options.fast_address,
 		.marker_address = writer->options.marker_address,
-		.keeps_names = rotation_is_on(&writer->options.rotation),
+		.keeps_names = rotates(writer),
 	};
 
 	writer->samples = sample_writer_open(&options, error);
@@ -523,6 +612,7 @@ static void free_writer(struct writer *writer)
 	if (writer->has_file && writer->buffer)
 		munmap(writer->buffer, FILE_BUFFER_BYTES);
 	dump_file_free(&writer->file);
+	dump_file_free(&writer->next_file);
 	sample_writer_close(writer->samples);
 	object_writer_close(&writer->objects);
 	pthread_cond_destroy(&writer->changed);
@@ -540,13 +630,22 @@ static struct writer *new_writer(const struct writer_options *options)
 	writer->options = *options;
 	writer->fast_names = *options->fast_names;
 	writer->has_file = options->path != NULL;
-	writer->file.fd = -1;
+	writer->file.fd = writer->next_file.fd = -1;
 	pthread_mutex_init(&writer->lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&writer->changed, &attributes);
 	pthread_condattr_destroy(&attributes);
 	return writer;
+}
+
+/* Stops, and tells why the stream has failed. */
+static int close_stream(struct writer *writer, struct error *error)
+{
+	writer_stop(writer);
+	if (writer->has_file)
+		return dump_file_close(&writer->file, error);
+	return writer->stream.failed ? set_callback_error(writer, error) : 0;
 }
 
 struct writer *writer_open(const struct writer_options *options,
@@ -560,11 +659,13 @@ struct writer *writer_open(const struct writer_options *options,
 		return NULL;
 	}
 	if (open_parts(writer, error) < 0 || start_thread(writer, error) < 0) {
+		dump_file_discard(&writer->file);
 		free_writer(writer);
 		return NULL;
 	}
-	if (writer->stream.failed) {
-		writer_close(writer, error);
+	if (writer->is_refused) {
+		close_stream(writer, error);
+		writer_discard(writer);
 		return NULL;
 	}
 	return writer;
@@ -576,6 +677,7 @@ void writer_read_facts(const struct writer *writer, struct writer_facts *facts)
 		.held_bytes = atomic_load(&writer->held_bytes),
 		.dump_count = atomic_load(&writer->dump_count),
 		.removed_count = atomic_load(&writer->removed_count),
+		.unwritten_count = atomic_load(&writer->unwritten_count),
 	};
 }
 
@@ -590,15 +692,17 @@ void writer_stop(struct writer *writer)
 
 int writer_close(struct writer *writer, struct error *error)
 {
-	int result = 0;
+	int result = close_stream(writer, error);
 
-	writer_stop(writer);
-	if (writer->has_file)
-		result = dump_file_close(&writer->file, error);
-	else if (writer->stream.failed)
-		result = set_callback_error(writer, error);
 	free_writer(writer);
 	return result;
+}
+
+void writer_discard(struct writer *writer)
+{
+	writer_stop(writer);
+	dump_file_discard(&writer->file);
+	free_writer(writer);
 }
 
 void writer_flush(struct writer *writer)
@@ -627,4 +731,5 @@ pthread_t writer_thread(const struct writer *writer)
 void writer_abandon(struct writer *writer)
 {
 	dump_file_abandon(&writer->file);
+	dump_file_abandon(&writer->next_file);
 }

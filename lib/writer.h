@@ -5,7 +5,8 @@
  * One writer a session. Its thread does all I/O, all name lookups and all
  * calls of the host's writer callback; it runs with signals blocked and never
  * touches the VM. When the stream fails it stops the sampler, and
- * writer_close() tells why.
+ * writer_close() tells why. With a rotation only a dump fails: a later one is
+ * tried instead.
  */
 #ifndef LIB_WRITER_H
 #define LIB_WRITER_H
@@ -79,6 +80,8 @@ struct writer_facts {
 	uint64_t held_bytes; /* of memory at most, the samplers' not counted */
 	uint64_t dump_count; /* begun */
 	uint64_t removed_count; /* of these: they took too much of the disk */
+	/* Samples that a dump of a rotation could not take. */
+	uint64_t unwritten_count;
 };
 
 /* Any thread. */
@@ -91,6 +94,10 @@ void writer_stop(struct writer *writer);
 /* Stops and frees the writer. -1 with the reason in *error if the stream failed,
  * now or earlier. */
 int writer_close(struct writer *writer, struct error *error);
+
+/* As the last one, of a profile that does not come about: the file goes, too, unless
+ * it was there before. */
+void writer_discard(struct writer *writer);
 
 /* Waits until what was sampled so far is written, but no longer than the disk is
  * expected to take: some 200 ms. Not on the writer's thread. */

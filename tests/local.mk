@@ -303,6 +303,10 @@ TESTS += tests/end-to-end/rotate.sh
 dist_check_SCRIPTS += tests/end-to-end/kernel.sh
 TESTS += tests/end-to-end/kernel.sh
 
+dist_check_SCRIPTS += tests/faults/writes.sh
+EXTRA_DIST += tests/faults/writes.lua
+TESTS += tests/faults/writes.sh
+
 # What the system refuses or lacks.
 check_PROGRAMS += tests/faults/deny
 dist_check_SCRIPTS += tests/faults/outside.sh

@@ -413,6 +413,7 @@ const char *lost_reason_name(uint64_t reason)
 		[LOST_LATE] = "late signal",
 		[LOST_SIGNAL_REPLACED] = "signal handler replaced",
 		[LOST_SIGNAL_BLOCKED] = "signal blocked",
+		[LOST_UNWRITTEN] = "dump not written",
 	};
 
 	if (reason < LOST_COUNT && names[reason] != NULL)

@@ -184,6 +184,7 @@ enum lost_reason {
 	LOST_LATE = 6, /* the signal came when its stack was gone */
 	LOST_SIGNAL_REPLACED = 7, /* the host has replaced our handler of it */
 	LOST_SIGNAL_BLOCKED = 8,  /* the thread has blocked it */
+	LOST_UNWRITTEN = 9, /* the disk did not take it; a later dump tells */
 	LOST_COUNT
 };
 

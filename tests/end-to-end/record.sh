@@ -169,6 +169,8 @@ record -m X -o dump.bin -- "$LUAJIT" program.lua 2>log ||
 	fail "a refused profile stops the program"
 grep -q 'not profiled: process [0-9]*: mode must be' log ||
 	fail "the refusal is not told: $(cat log)"
+[ ! -e dump.bin ] || fail "a refused profile leaves a file"
+grep -q 'no LuaJIT' log && fail "told: $(cat log)"
 record -o dump.bin /nowhere/at/all 2>log && fail "status of a missing command"
 grep -q '/nowhere/at/all: No such file' log || fail "$(cat log)"
 status=0

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Fails the n-th call that the profiler makes of any of libc's functions below,
- * when preloaded. Calls of LuaJIT, libc and others pass. The test arms it.
+ * when preloaded; or each write from some moment on, or makes them slow. Calls of
+ * LuaJIT, libc and others pass. The test arms it.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -41,6 +42,21 @@ const char *fail_nth_disarm(void)
 {
 	calls_left = 0;
 	return failed_function;
+}
+
+static _Atomic int write_errno;       /* of each write; 0: they do not fail */
+static _Atomic unsigned int write_us; /* how long each write takes longer */
+
+EXPORT void fail_writes(int code);
+void fail_writes(int code)
+{
+	write_errno = code;
+}
+
+EXPORT void slow_writes(unsigned int us);
+void slow_writes(unsigned int us)
+{
+	write_us = us;
 }
 
 static bool is_from_profiler(const void *caller)
@@ -153,6 +169,13 @@ int ioctl(int fd, unsigned long request, ...)
 EXPORT ssize_t write(int fd, const void *bytes, size_t count)
 {
 	NEXT(write);
+	if ((write_us || write_errno) &&
+	    is_from_profiler(__builtin_return_address(0))) {
+		usleep(write_us);
+		errno = write_errno;
+		if (write_errno)
+			return -1;
+	}
 	return FAILS("write") ? -1 : next(fd, bytes, count);
 }
 

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Each call that a start, a second of sampling and a stop make is made to fail
 -- once. Either the profile goes on without what has failed, or there is a message;
--- the program goes on, no descriptor is left open, and the next profile is whole.
+-- the program goes on, no descriptor is left open, a refused start leaves no file and
+-- takes none away, and the next profile is whole.
 local sysprof = require "misc.sysprof"
 local ffi = require "ffi"
 ffi.cdef [[
@@ -24,9 +25,15 @@ local function free_descriptor()
 	return fd
 end
 
+local function exists(path)
+	local file = io.open(path)
+	return file ~= nil and file:close()
+end
+
+-- For an error of the start also true.
 local function profile(options)
 	local ok, message, code = sysprof.start(options)
-	if not ok then return false, message, code end
+	if not ok then return false, message, code, true end
 	work(0.01)
 	assert(type(sysprof.report().samples) == "number")
 	return sysprof.stop()
@@ -37,8 +44,11 @@ local function try(options, most)
 	assert(profile(options))
 	local free = free_descriptor()
 	for n = 1, most do
+		local path = options.path or "none"
+		local is_there = n % 2 == 0 and exists(path)
+		if not is_there then os.remove(path) end
 		ffi.C.fail_nth_arm(n)
-		local ok, message, code = profile(options)
+		local ok, message, code, at_start = profile(options)
 		local name = ffi.string(ffi.C.fail_nth_disarm())
 		if name == "" then
 			assert(ok, message)
@@ -52,6 +62,12 @@ local function try(options, most)
 			refused = refused + 1
 			assert(type(message) == "string" and #message > 10 and
 				type(code) == "number", name)
+		end
+		-- What cannot be told to be ours is not removed.
+		if at_start and name ~= "fstat" then
+			assert(exists(path) == is_there, name .. " " .. n ..
+				(is_there and ": a file is gone"
+				or ": a file is left"))
 		end
 		assert(not sysprof.report().running, name)
 		-- What cannot be told to be ours is not closed.

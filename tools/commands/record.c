@@ -29,10 +29,6 @@
 #define PRELOAD "libluajit-sysprof-preload.so"
 #define LIBRARY "libluajit-sysprof.so.0"
 
-#define NO_LUAJIT                                                              \
-	"no LuaJIT was met: no dump (a static copy is met only in programs "   \
-	"that read LUA_INIT)"
-
 #define STATUS_CANNOT_RUN 127 /* as of a shell */
 
 struct record {
@@ -221,25 +217,36 @@ static void remove_old_dumps(const struct record *record)
 	globfree(&found);
 }
 
-static void show_errors(const struct record *record)
+/* Returns whether a profile was refused. */
+static bool show_errors(const struct record *record)
 {
 	char path[PATH_MAX + 8], line[1024];
+	bool refused = false;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s.error", record->path);
 	file = fopen(path, "re");
 	if (!file)
-		return;
+		return false;
 	while (fgets(line, sizeof(line), file)) {
 		line[strcspn(line, "\n")] = '\0';
 		tell("not profiled: %s", line);
+		refused = true;
 	}
 	fclose(file);
+	return refused;
+}
+
+static void tell_no_dump(bool refused)
+{
+	if (!refused)
+		tell("no LuaJIT was met: no dump (a static copy is met only in "
+		     "programs that read LUA_INIT)");
 }
 
 /* Those that this run has left: earlier ones stay, too, for their names tell them
  * apart. */
-static void show_rotated(const struct record *record)
+static void show_rotated(const struct record *record, bool refused)
 {
 	char pattern[PATH_MAX + 32];
 	long long bytes = 0;
@@ -267,18 +274,18 @@ static void show_rotated(const struct record *record)
 		tell("%s.PID.TIME: %zu dumps, %lld bytes", record->path, count,
 		     bytes);
 	else
-		tell(NO_LUAJIT);
+		tell_no_dump(refused);
 }
 
 static void show_dumps(const struct record *record)
 {
+	bool refused = show_errors(record);
 	struct stat status;
 
-	show_errors(record);
 	if (record->rotates)
-		show_rotated(record);
+		show_rotated(record, refused);
 	else if (stat(record->path, &status) < 0)
-		tell(NO_LUAJIT);
+		tell_no_dump(refused);
 	else
 		tell("%s: %lld bytes", record->path, (long long)status.st_size);
 }
