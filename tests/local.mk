@@ -193,19 +193,21 @@ tests_end_to_end_perf_map_program_SOURCES = \
 dist_check_SCRIPTS += tests/end-to-end/luajit-sysprof.sh \
 	tests/end-to-end/perf-data.sh tests/end-to-end/perf-inject.sh \
 	tests/end-to-end/perf-jitdump.sh tests/end-to-end/perf-jitdump-rules.sh \
-	tests/end-to-end/perf-map-rules.sh \
+	tests/end-to-end/perf-map-rules.sh tests/end-to-end/perf-data-rules.sh \
 	tests/end-to-end/perf-traces.sh tests/end-to-end/traces.sh
 TESTS += tests/end-to-end/luajit-sysprof.sh tests/end-to-end/perf-data.sh \
 	tests/end-to-end/perf-inject.sh \
 	tests/end-to-end/perf-jitdump.sh \
 	tests/end-to-end/perf-jitdump-rules.sh \
 	tests/end-to-end/perf-map-rules.sh \
+	tests/end-to-end/perf-data-rules.sh \
 	tests/end-to-end/perf-traces.sh \
 	tests/end-to-end/traces.sh
 EXTRA_DIST += tests/end-to-end/perf-record.sh \
 	tests/end-to-end/perf-rules/collapse.awk \
 	tests/end-to-end/perf-rules/jitdump.lua \
 	tests/end-to-end/perf-rules/odd_names.lua \
+	tests/end-to-end/perf-rules/perf_data.lua \
 	tests/end-to-end/perf-traces/compare.lua \
 	tests/end-to-end/perf-traces/flushes.lua \
 	tests/end-to-end/perf-traces/fork.lua \

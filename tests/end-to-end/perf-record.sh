@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Sourced by the tests that record with real perf, without a probe. Sets $work,
-# a directory of the test's own.
+# Sourced by the tests that have real perf record without a probe, or read only. Sets
+# $work, a directory of the test's own.
 # shellcheck shell=sh
 
 : "${PERF:=perf}"
@@ -17,7 +17,7 @@ remove_work()
 	rm -rf "$work"
 }
 
-check_recording()
+check_perf()
 {
 	[ "${SANITIZERS:-no}" = no ] ||
 		skip "a sanitizer adds frames and cannot be loaded by luajit"
@@ -30,6 +30,11 @@ check_recording()
 	export HOME
 	trap remove_work EXIT
 	trap 'exit 1' HUP INT TERM
+}
+
+check_recording()
+{
+	check_perf
 	"$PERF" record -q -o "$work/try" -e cpu-clock:u -- true \
 		>"$work/try.log" 2>&1 ||
 		skip "perf may not record here (perf_event_paranoid?)"

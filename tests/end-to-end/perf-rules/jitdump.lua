@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Reads a jitdump, and writes it once more with a change that perf is said to
 -- trip over. Arguments: a change, the file, and the one to write. "ids" prints
--- the id of each record instead.
+-- the id of each record instead, and "code" where each piece of code is, and a time
+-- behind all of them.
 
 local change, input, output = arg[1], arg[2], arg[3]
 local bit = require("bit")
@@ -47,6 +48,16 @@ end
 if change == "ids" then
 	for _, text in ipairs(records) do
 		print(id_of(text))
+	end
+	return
+end
+
+if change == "code" then
+	local last = records[#records]
+	for _, text in ipairs(records) do
+		if id_of(text) == CODE then
+			print(("0x%x %d"):format(u64(text, 32), u64(last, 8) + 1000))
+		end
 	end
 	return
 end
