@@ -37,12 +37,14 @@ lib_libvm_la_SOURCES = lib/vm/call_name_sig.c lib/vm/call_name_sig.h \
 	lib/vm/check.c lib/vm/check.h \
 	lib/vm/code.c lib/vm/code.h lib/vm/code_sig.c lib/vm/fast_names.c \
 	lib/vm/guest_sig.c lib/vm/guest_sig.h \
+	lib/vm/interpreter_sig.c lib/vm/interpreter_sig.h \
 	lib/vm/layout.c lib/vm/layout.h \
 	lib/vm/moved_stack_sig.c lib/vm/moved_stack_sig.h \
 	lib/vm/object_sig.c lib/vm/object_sig.h \
 	lib/vm/registry_sig.c lib/vm/registry_sig.h \
 	lib/vm/trace_code.c lib/vm/trace_code.h \
 	lib/vm/running.c lib/vm/running.h \
+	lib/vm/trace_place_sig.c lib/vm/trace_place_sig.h \
 	lib/vm/trace_sig.c lib/vm/trace_sig.h lib/vm/vm.c lib/vm/vm.h \
 	lib/vm/vm_frame_sig.h lib/vm/vm_frame_x86_64_sig.c
 

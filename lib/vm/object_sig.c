@@ -91,6 +91,50 @@ bool prototype_position(const struct vm_layout *layout, uint64_t prototype,
 	return true;
 }
 
+bool lua_link_is_sound(const struct vm_layout *layout,
+                       const struct lua_stack *stack, uint64_t frame,
+                       uint64_t link)
+{
+	uint64_t bottom = stack_bottom(layout, stack);
+	struct lua_function caller_function;
+	struct lua_frame caller;
+	uint64_t previous;
+	uint32_t position;
+
+	if (frame == bottom)
+		return true;
+	if (link_type(link) == LINK_LUA && link < POINTER_MIN)
+		return false;
+	previous = lua_frame_previous(layout, frame, link);
+	if (previous < bottom || previous >= frame ||
+	    !lua_frame_read(layout, previous, &caller))
+		return false;
+	if (caller.function == stack->thread)
+		return previous == bottom || link_type(link) != LINK_LUA;
+	if (!lua_function_read(layout, caller.function, &caller_function))
+		return false;
+	return link_type(link) != LINK_LUA ||
+	       (caller_function.id == FUNCTION_LUA &&
+	        prototype_position(layout, caller_function.prototype, link,
+	                           &position));
+}
+
+bool lua_continuation_read(const struct vm_layout *layout, uint64_t frame,
+                           uint64_t *continuation, uint64_t *pc)
+{
+	uint64_t word;
+
+	*pc = 0;
+	if (layout->gc64)
+		return load_u64(frame - 16, pc) &&
+		       load_u64(frame - 24, continuation);
+	if (!load_u64(frame - 8, &word))
+		return false;
+	*continuation = (uint32_t)word;
+	*pc = word >> 32;
+	return true;
+}
+
 /* Line information is one element an instruction behind the header, as wide
  * as the number of lines needs. */
 uint32_t prototype_line(const struct vm_layout *layout, uint64_t prototype,

@@ -32,6 +32,9 @@ struct lua_stack {
 	uint64_t start, end;
 };
 
+/* PCs and other pointers are never this small. */
+#define POINTER_MIN 65536
+
 /* A frame is named by the address of the slot below its base. */
 struct lua_frame {
 	uint64_t function; /* the function, or the thread for a dummy frame */
@@ -100,6 +103,19 @@ bool lua_frame_read(const struct vm_layout *layout, uint64_t frame,
 /* The frame below; 0 if that cannot be told. */
 uint64_t lua_frame_previous(const struct vm_layout *layout, uint64_t frame,
                             uint64_t link);
+
+/* Does the link of a frame lead to another plausible frame? */
+bool lua_link_is_sound(const struct vm_layout *layout,
+                       const struct lua_stack *stack, uint64_t frame,
+                       uint64_t link);
+
+/* The value of a continuation that marks an FFI callback. */
+#define CONTINUATION_FFI_CALLBACK 1
+
+/* Where the function goes on that the continuation frame above has interrupted.
+ * *continuation: what is to be done with the result. */
+bool lua_continuation_read(const struct vm_layout *layout, uint64_t frame,
+                           uint64_t *continuation, uint64_t *pc);
 
 /* Number of the instruction before pc, 0 for the function header. False if pc
  * is not in the bytecode of this prototype. */

@@ -124,6 +124,17 @@ uint32_t trace_find(const struct vm *vm, uint64_t address, uint32_t hint)
 	return 0;
 }
 
+uint64_t trace_base(const struct vm *vm)
+{
+	uint64_t jit_base;
+
+	return load_reference(vm->layout,
+	                      vm->global_state + vm->layout->global.jit_base,
+	                      &jit_base)
+	               ? jit_base
+	               : 0;
+}
+
 bool trace_read_start(const struct vm *vm, uint64_t trace,
                       struct trace_start *start)
 {

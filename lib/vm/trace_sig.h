@@ -22,6 +22,9 @@ uint32_t trace_find(const struct vm *vm, uint64_t address, uint32_t hint);
 /* Address of a trace's GCtrace, 0 if there is none of that number. */
 uint64_t trace_object(const struct vm *vm, uint32_t number);
 
+/* Base of the frame that the running trace counts from, 0 if none runs. */
+uint64_t trace_base(const struct vm *vm);
+
 struct trace_start {
 	uint64_t prototype; /* the trace starts in it */
 	uint32_t line;      /* of the instruction it starts at, 0 unknown */
