@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +21,16 @@
 #define PATH_BYTES 4096
 
 /* Options of misc.sysprof.start() and the variables that they come from. */
-static const struct {
+struct variable {
 	const char *option, *variable, *usual;
 	enum value_kind {
 		VALUE_TEXT,
 		VALUE_NUMBER,
 		VALUE_FLAG
 	} kind;
-} variables[] = {
+};
+
+static const struct variable variables[] = {
 	{"mode", "LUAJIT_SYSPROF_MODE", "C", VALUE_TEXT},
 	{"interval", "LUAJIT_SYSPROF_INTERVAL", NULL, VALUE_NUMBER},
 	{"clock", "LUAJIT_SYSPROF_CLOCK", NULL, VALUE_TEXT},
@@ -38,6 +41,15 @@ static const struct {
 	{"rotate_limit", "LUAJIT_SYSPROF_ROTATE_LIMIT", NULL, VALUE_TEXT},
 	{"fork", "LUAJIT_SYSPROF_FORK", "follow", VALUE_TEXT},
 };
+
+/* Of an agent. In the environment they are for all profiles: lib/perf_share.c. */
+static const struct variable perf_variables[] = {
+	{"perf", "LUAJIT_SYSPROF_PERF", NULL, VALUE_FLAG},
+	{"perf_dir", "LUAJIT_SYSPROF_PERF_DIR", NULL, VALUE_TEXT},
+	{"perf_unwind", "LUAJIT_SYSPROF_PERF_UNWIND", NULL, VALUE_TEXT},
+};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ---- start -------------------------------------------------------------------- */
 
@@ -97,6 +109,7 @@ struct start_request {
 	const char *path;
 	const char *settings; /* of an agent; NULL: the environment */
 	int dump_fd;          /* the same */
+	const struct rotation_files *files; /* the same */
 	struct error error;
 	int result;
 };
@@ -129,6 +142,24 @@ static char *copy_variable(const struct start_request *request,
 	return value ? strdup(value) : NULL;
 }
 
+/* Into the table on top. */
+static void set_options(lua_State *L, const struct start_request *request,
+                        const struct variable *table, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		char *value = copy_variable(request, table[i].variable);
+
+		if (value && value[0])
+			push_value(L, value, table[i].kind);
+		else if (table[i].usual)
+			lua_pushstring(L, table[i].usual);
+		else
+			lua_pushnil(L);
+		free(value);
+		lua_setfield(L, -2, table[i].option);
+	}
+}
+
 static void push_options(lua_State *L, const struct start_request *request)
 {
 	lua_newtable(L);
@@ -136,18 +167,10 @@ static void push_options(lua_State *L, const struct start_request *request)
 	lua_setfield(L, -2, "path");
 	lua_pushliteral(L, "process");
 	lua_setfield(L, -2, "scope");
-	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-		char *value = copy_variable(request, variables[i].variable);
-
-		if (value && value[0])
-			push_value(L, value, variables[i].kind);
-		else if (variables[i].usual)
-			lua_pushstring(L, variables[i].usual);
-		else
-			lua_pushnil(L);
-		free(value);
-		lua_setfield(L, -2, variables[i].option);
-	}
+	set_options(L, request, variables, COUNT_OF(variables));
+	if (request->settings)
+		set_options(L, request, perf_variables,
+		            COUNT_OF(perf_variables));
 }
 
 static int start_inside(lua_State *L)
@@ -164,6 +187,7 @@ static int start_inside(lua_State *L)
 	options.outlives_vm = true;
 	options.from_outside = request->settings != NULL;
 	options.dump_fd = request->dump_fd;
+	options.rotation.files = request->files;
 	request->result = session_start(L, &options, &request->error);
 	return 0;
 }
@@ -269,7 +293,8 @@ static int start_from_outside(struct start_request *request)
 	return request->result;
 }
 
-int luaM_sysprof_attach(const char *settings, int dump_fd, char *text,
+int luaM_sysprof_attach(const char *settings, int dump_fd,
+                        const struct rotation_files *files, char *text,
                         size_t bytes)
 {
 	struct session_report report;
@@ -278,6 +303,7 @@ int luaM_sysprof_attach(const char *settings, int dump_fd, char *text,
 		.path = path ? path : "sysprof.bin",
 		.settings = settings,
 		.dump_fd = dump_fd,
+		.files = files,
 	};
 	int result;
 
@@ -303,12 +329,17 @@ int luaM_sysprof_attach(const char *settings, int dump_fd, char *text,
 int luaM_sysprof_detach(char *text, size_t bytes)
 {
 	struct error error = {.text = "no profile runs"};
+	struct session_report report;
 	int result = own_vm ? session_stop(own_vm, &error) : -1;
 
 	fatal_signals_give_back();
 	close_own_vm();
+	session_read_report(NULL, &report);
 	if (result < 0)
 		snprintf(text, bytes, "%s", error.text);
+	else
+		snprintf(text, bytes, "%" PRIu64 " samples",
+		         report.counters.samples);
 	return result;
 }
 

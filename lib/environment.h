@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "lmisclib.h"
+#include "rotation_files.h"
 
 /*
  * Starts to sample the process, if LUAJIT_SYSPROF_PATH is set and nothing does
@@ -27,11 +28,13 @@ LUAMISC_API int luaM_sysprof_lua_init(lua_State *L);
 /*
  * For the agent of `luajit-sysprof record -p`, on a thread of its own: starts to
  * sample all other threads of the process. settings are lines "NAME=VALUE" with the
- * same variables, dump_fd is the caller's descriptor of the dump. Returns 0 with
- * some facts in text, or -1 with the reason. The other one ends it, on the same
- * thread; 0 if the dump is whole.
+ * same variables, dump_fd is the caller's descriptor of the dump; of a rotation there
+ * is none, and files are whose it is. Returns 0 with some facts in text, or -1 with
+ * the reason. The other one ends it, on the same thread; 0 if the dump is whole, with
+ * the number of samples in text.
  */
 LUAMISC_API int luaM_sysprof_attach(const char *settings, int dump_fd,
+                                    const struct rotation_files *files,
                                     char *text, size_t bytes);
 LUAMISC_API int luaM_sysprof_detach(char *text, size_t bytes);
 

@@ -84,7 +84,7 @@ lib_libwriter_la_SOURCES = lib/dump_stream.c lib/dump_stream.h \
 	lib/perf_names.c lib/perf_names.h \
 	lib/sample_writer.c lib/sample_writer.h \
 	lib/object_writer.c lib/object_writer.h \
-	lib/rotation.c lib/rotation.h \
+	lib/rotation.c lib/rotation.h lib/rotation_files.h \
 	lib/writer.c lib/writer.h \
 	lib/symbol_writer.c lib/symbol_writer.h
 lib_libsession_la_SOURCES = lib/environment.c lib/environment.h \

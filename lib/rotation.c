@@ -73,6 +73,33 @@ bool rotation_read_total(const char *text, struct rotation_options *options)
 	return options->total_bytes >= ROTATION_TOTAL_BYTES_MIN;
 }
 
+/* ---- files ------------------------------------------------------------------- */
+
+static int create_here(void *context, const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+	(void)context;
+	return fd >= 0 ? fd : -errno;
+}
+
+/* Somebody may have moved it away, and another file to its place. */
+static void remove_here(void *context, const char *path, dev_t device,
+                        ino_t inode)
+{
+	struct stat status;
+
+	(void)context;
+	if (lstat(path, &status) == 0 && status.st_dev == device &&
+	    status.st_ino == inode)
+		unlink(path);
+}
+
+static const struct rotation_files files_here = {
+	.create = create_here,
+	.remove = remove_here,
+};
+
 /* ---- dumps ------------------------------------------------------------------- */
 
 bool rotation_is_on(const struct rotation_options *options)
@@ -87,6 +114,8 @@ void rotation_open(struct rotation *rotation,
 
 	rotation->options = *options;
 	rotation->path = path;
+	if (!rotation->options.files)
+		rotation->options.files = &files_here;
 	if (options->dump_bytes == 0 || options->dump_bytes > share)
 		rotation->options.dump_bytes = share;
 }
@@ -128,17 +157,16 @@ static bool name_dump(const struct rotation *rotation, uint64_t begin_ns,
 static int create_dump(const struct rotation *rotation, uint64_t *begin_ns,
                        char path[PATH_MAX])
 {
+	const struct rotation_files *files = rotation->options.files;
 	int fd;
 
 	*begin_ns = clock_ns(CLOCK_REALTIME);
 	for (int i = 0; i < NAMES_TRIED; i++) {
 		if (!name_dump(rotation, *begin_ns, path))
 			return -ENAMETOOLONG;
-		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-		if (fd >= 0)
+		fd = files->create(files->context, path);
+		if (fd != -EEXIST)
 			return fd;
-		if (errno != EEXIST)
-			return -errno;
 		*begin_ns += 1000000;
 	}
 	return -EEXIST;
@@ -206,17 +234,14 @@ void rotation_keep(struct rotation *rotation, const struct dump_file *file)
 	rotation->kept_bytes += file->written_bytes;
 }
 
-/* Somebody may have moved it away, and another file to its place. */
 static void remove_dump(const struct rotation *rotation,
                         const struct rotated_dump *dump)
 {
+	const struct rotation_files *files = rotation->options.files;
 	char path[PATH_MAX];
-	struct stat status;
 
-	if (name_dump(rotation, dump->begin_ns, path) &&
-	    lstat(path, &status) == 0 && status.st_dev == dump->device &&
-	    status.st_ino == dump->inode)
-		unlink(path);
+	if (name_dump(rotation, dump->begin_ns, path))
+		files->remove(files->context, path, dump->device, dump->inode);
 }
 
 size_t rotation_trim(struct rotation *rotation, uint64_t dump_bytes)

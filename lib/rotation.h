@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "dump_file.h"
+#include "rotation_files.h"
 
 #define ROTATION_TOTAL_BYTES_DEFAULT (UINT64_C(1) << 30)
 #define ROTATION_PERIOD_NS_MIN       UINT64_C(1000000000)
@@ -30,6 +31,7 @@ struct rotation_options {
 	                       * often than once a second */
 	uint64_t total_bytes; /* of all dumps of the profile, the one that is
 	                       * being written included */
+	const struct rotation_files *files; /* NULL: this process */
 };
 
 /* A dump that has ended. */

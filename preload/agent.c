@@ -24,22 +24,35 @@
 #include <unistd.h>
 
 #include "attach_block.h"
+#include "rotation_files.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 /* How long the recorder may take from loading the agent to its first message. */
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 30000
 #define STEP_MS     20
+/* And to make a file. */
+#define FILE_PATIENCE_MS 1000
 
 #define OBJECTS_MAX 1024
 
+/* Hosts close descriptors that they do not know. */
+struct agent_socket {
+	int fd;
+	ino_t inode;
+};
+
 struct agent {
-	int socket;
-	ino_t inode; /* of it: hosts close descriptors that they do not know */
+	struct agent_socket recorder;
 	char settings[ATTACH_MESSAGE_BYTES];
-	int dump; /* descriptor, -1: none */
+	int dump; /* descriptor, -1: none; of a rotation, that of a socket */
+	struct agent_socket dumps; /* that one */
+	struct dump_request request;
+	struct rotation_files files; /* of a rotation */
 	/* Of the profiler. */
-	int (*attach)(const char *settings, int dump, char *text, size_t bytes);
+	int (*attach)(const char *settings, int dump,
+	              const struct rotation_files *files, char *text,
+	              size_t bytes);
 	int (*detach)(char *text, size_t bytes);
 };
 
@@ -159,12 +172,26 @@ static bool load_profiler(struct agent *agent, char *text, size_t bytes)
 
 /* ---- the socket ------------------------------------------------------------- */
 
-static bool is_our_socket(const struct agent *agent)
+static void take_socket(struct agent_socket *socket, int fd)
 {
 	struct stat status;
 
-	return fstat(agent->socket, &status) == 0 &&
-	       status.st_ino == agent->inode && S_ISSOCK(status.st_mode);
+	socket->fd = fd;
+	socket->inode = fstat(fd, &status) == 0 ? status.st_ino : 0;
+}
+
+static bool is_ours(const struct agent_socket *socket)
+{
+	struct stat status;
+
+	return fstat(socket->fd, &status) == 0 &&
+	       status.st_ino == socket->inode && S_ISSOCK(status.st_mode);
+}
+
+static void close_socket(const struct agent_socket *socket)
+{
+	if (is_ours(socket))
+		close(socket->fd);
 }
 
 static void answer(const struct agent *agent, char kind, const char *text)
@@ -172,32 +199,44 @@ static void answer(const struct agent *agent, char kind, const char *text)
 	char message[BLOCK_ERROR_BYTES + 2];
 	int length = snprintf(message, sizeof(message), "%c%.511s", kind, text);
 
-	if (is_our_socket(agent))
-		send(agent->socket, message, (size_t)length, MSG_NOSIGNAL);
+	if (is_ours(&agent->recorder))
+		send(agent->recorder.fd, message, (size_t)length, MSG_NOSIGNAL);
 }
 
-/* The first message. False: none has come, or it is not whole. */
-static bool receive_settings(struct agent *agent)
+/* Length of the message, and the descriptor that came with it, -1: none. */
+static ssize_t receive_with_fd(int socket, void *text, size_t bytes, int *fd)
 {
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control;
-	struct iovec text = {agent->settings, sizeof(agent->settings) - 1};
+	struct iovec contents = {text, bytes};
 	struct msghdr message = {
-		.msg_iov = &text,
+		.msg_iov = &contents,
 		.msg_iovlen = 1,
 		.msg_control = &control,
 		.msg_controllen = sizeof(control),
 	};
-	ssize_t length = recvmsg(agent->socket, &message, MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-	int fd;
+	ssize_t length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *header =
+		length > 0 ? CMSG_FIRSTHDR(&message) : NULL;
 
-	if (length <= 0 || !header || header->cmsg_type != SCM_RIGHTS)
+	*fd = -1;
+	if (header && header->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(header), sizeof(*fd));
+	return length;
+}
+
+/* The first message. False: none has come, or it is not whole. */
+static bool receive_settings(struct agent *agent)
+{
+	int fd;
+	ssize_t length = receive_with_fd(agent->recorder.fd, agent->settings,
+	                                 sizeof(agent->settings) - 1, &fd);
+
+	if (fd < 0)
 		return false;
 	agent->settings[length] = '\0';
-	memcpy(&fd, CMSG_DATA(header), sizeof(fd));
 	/* 0 stands for none. */
 	agent->dump = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	close(fd);
@@ -207,7 +246,7 @@ static bool receive_settings(struct agent *agent)
 static bool wait_for_settings(struct agent *agent,
                               const struct attach_block *block)
 {
-	struct pollfd ready = {.fd = agent->socket, .events = POLLIN};
+	struct pollfd ready = {.fd = agent->recorder.fd, .events = POLLIN};
 
 	for (int time_ms = 0; time_ms < PATIENCE_MS && !block->abandoned;
 	     time_ms += STEP_MS)
@@ -221,8 +260,90 @@ static void wait_for_end(const struct agent *agent)
 {
 	char message;
 
-	while (recv(agent->socket, &message, 1, 0) < 0 && errno == EINTR)
+	while (recv(agent->recorder.fd, &message, 1, 0) < 0 && errno == EINTR)
 		;
+}
+
+/* ---- dumps of a rotation ---------------------------------------------------- */
+
+static void remove_file(void *context, const char *path, dev_t device,
+                        ino_t inode)
+{
+	struct agent *agent = context;
+	struct dump_request *request = &agent->request;
+
+	request->serial++;
+	request->device = device;
+	request->inode = inode;
+	snprintf(request->path, sizeof(request->path), "%s", path);
+	if (is_ours(&agent->dumps))
+		send(agent->dumps.fd, request, sizeof(*request),
+		     MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* The answer to an earlier request, which was given up. */
+static void drop_late(struct agent *agent, const struct dump_answer *answer,
+                      int fd)
+{
+	struct stat status;
+
+	if (fd < 0)
+		return;
+	if (fstat(fd, &status) == 0)
+		remove_file(agent, answer->request.path, status.st_dev,
+		            status.st_ino);
+	close(fd);
+}
+
+static int await_file(struct agent *agent, uint64_t serial)
+{
+	struct pollfd ready = {.fd = agent->dumps.fd, .events = POLLIN};
+	struct dump_answer answer;
+
+	while (poll(&ready, 1, FILE_PATIENCE_MS) > 0) {
+		int fd;
+
+		if (receive_with_fd(agent->dumps.fd, &answer, sizeof(answer),
+		                    &fd) != sizeof(answer))
+			return -EPIPE;
+		if (answer.request.serial == serial)
+			return fd >= 0 ? fd : -answer.code;
+		drop_late(agent, &answer, fd);
+	}
+	return -ETIMEDOUT;
+}
+
+static int create_file(void *context, const char *path)
+{
+	struct agent *agent = context;
+	struct dump_request *request = &agent->request;
+	uint64_t serial = ++request->serial;
+
+	request->device = request->inode = 0;
+	snprintf(request->path, sizeof(request->path), "%s", path);
+	if (!is_ours(&agent->dumps))
+		return -EBADF;
+	if (send(agent->dumps.fd, request, sizeof(*request),
+	         MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		return -errno;
+	return await_file(agent, serial);
+}
+
+/* What came in place of a dump is the socket. */
+static void prepare_rotation(struct agent *agent)
+{
+	char *rotate = copy_setting(agent->settings, "LUAJIT_SYSPROF_ROTATE");
+
+	if (!rotate)
+		return;
+	free(rotate);
+	take_socket(&agent->dumps, agent->dump);
+	agent->dump = -1;
+	agent->files = (struct rotation_files){
+		.context = agent,
+		.create = create_file,
+		.remove = remove_file,
+	};
 }
 
 /* ---- the thread ------------------------------------------------------------- */
@@ -252,43 +373,45 @@ static void unmap_region(const struct attach_block *block)
 
 static bool open_sockets(struct agent *agent, int *other)
 {
-	struct stat status;
 	int sockets[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
 		return false;
-	agent->socket = sockets[0];
+	take_socket(&agent->recorder, sockets[0]);
 	*other = sockets[1];
-	if (fstat(agent->socket, &status) == 0)
-		agent->inode = status.st_ino;
 	return true;
 }
 
 static bool start(struct agent *agent, char *text, size_t bytes)
 {
+	bool rotates = agent->dump < 0;
 	bool started =
 		find_luajit(text, bytes) && load_profiler(agent, text, bytes) &&
-		agent->attach(agent->settings, agent->dump, text, bytes) == 0;
+		agent->attach(agent->settings, rotates ? 0 : agent->dump,
+	                      rotates ? &agent->files : NULL, text, bytes) == 0;
 
-	close(agent->dump);
+	if (!rotates)
+		close(agent->dump);
 	return started;
 }
 
-static void profile(struct agent *agent)
+/* False: another thread may be about to end the profile, and use the agent. */
+static bool profile(struct agent *agent)
 {
 	char text[BLOCK_ERROR_BYTES] = "";
-	char kind;
+	bool ended;
 
+	prepare_rotation(agent);
 	if (!start(agent, text, sizeof(text))) {
 		answer(agent, ATTACH_REFUSED, text);
-		return;
+		return true;
 	}
 	answer(agent, ATTACH_STARTED, text);
 	wait_for_end(agent);
 	text[0] = '\0';
-	kind = agent->detach(text, sizeof(text)) == 0 ? ATTACH_ENDED
-	                                              : ATTACH_FAILED;
-	answer(agent, kind, text);
+	ended = agent->detach(text, sizeof(text)) == 0;
+	answer(agent, ended ? ATTACH_ENDED : ATTACH_FAILED, text);
+	return ended;
 }
 
 /* For the recorder: is there a message? Then the region has served. */
@@ -306,7 +429,7 @@ static bool meet_recorder(struct agent *agent, struct attach_block *block)
 	met = wait_for_settings(agent, block);
 	close(other);
 	if (!met)
-		close(agent->socket);
+		close(agent->recorder.fd);
 	return met;
 }
 
@@ -314,7 +437,7 @@ static void *run(void *argument)
 {
 	struct attach_block *block = argument;
 	struct agent *agent = calloc(1, sizeof(*agent));
-	bool met = false;
+	bool met = false, is_unused = true;
 
 	pthread_setname_np(pthread_self(), "sysprof-agent");
 	if (agent)
@@ -323,11 +446,13 @@ static void *run(void *argument)
 		give_up(block, "memory");
 	unmap_region(block);
 	if (met) {
-		profile(agent);
-		if (is_our_socket(agent))
-			close(agent->socket);
+		is_unused = profile(agent);
+		close_socket(&agent->recorder);
 	}
-	free(agent);
+	if (agent)
+		close_socket(&agent->dumps);
+	if (is_unused)
+		free(agent);
 	return NULL;
 }
 

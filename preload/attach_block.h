@@ -92,7 +92,7 @@ _Static_assert(offsetof(struct attach_block, thread_block) ==
 /*
  * Over the socket, one datagram each. To the agent: at first the settings, lines
  * "NAME=VALUE" with the variables of luajit-sysprof(1), and the descriptor of the
- * dump; then anything, or the end of the socket, ends the profile. From the
+ * dump (but see below); then anything, or the end of the socket, ends the profile. From the
  * agent: a letter and a text.
  */
 #define ATTACH_STARTED 'S'
@@ -101,6 +101,23 @@ _Static_assert(offsetof(struct attach_block, thread_block) ==
 #define ATTACH_FAILED  'F' /* it is not */
 
 #define ATTACH_MESSAGE_BYTES 16384
+
+/*
+ * If there is LUAJIT_SYSPROF_ROTATE among the settings, what comes with them in
+ * place of a dump is a socket, at which the agent asks for dumps. Of one that is to
+ * be created it gets an answer, with the descriptor if the code is 0.
+ */
+struct dump_request {
+	uint64_t serial;
+	uint64_t device,
+		inode; /* of the file to be removed; 0: to be created */
+	char path[BLOCK_AGENT_BYTES];
+};
+
+struct dump_answer {
+	struct dump_request request;
+	int32_t code; /* an errno */
+};
 
 #endif
 #endif

@@ -11,6 +11,6 @@ preload_libluajit_sysprof_preload_la_LDFLAGS = $(AM_LDFLAGS) -module \
 lib_LTLIBRARIES += preload/libluajit-sysprof-agent.la
 preload_libluajit_sysprof_agent_la_SOURCES = preload/agent.c \
 	preload/attach_block.h
-preload_libluajit_sysprof_agent_la_CPPFLAGS = -D_GNU_SOURCE
+preload_libluajit_sysprof_agent_la_CPPFLAGS = -D_GNU_SOURCE -I$(top_srcdir)/lib
 preload_libluajit_sysprof_agent_la_LDFLAGS = $(AM_LDFLAGS) -module \
 	-avoid-version -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete

@@ -281,8 +281,9 @@ TESTS += tests/end-to-end/record-perf.sh
 # Processes that run already.
 check_PROGRAMS += tests/end-to-end/attach_host
 tests_end_to_end_attach_host_LDADD = $(LUAJIT_LIBS)
-dist_check_SCRIPTS += tests/end-to-end/attach.sh
-TESTS += tests/end-to-end/attach.sh
+dist_check_SCRIPTS += tests/end-to-end/attach.sh \
+	tests/end-to-end/attach-options.sh
+TESTS += tests/end-to-end/attach.sh tests/end-to-end/attach-options.sh
 
 # Calls that are made to fail.
 check_LTLIBRARIES += tests/faults/fail_nth.la

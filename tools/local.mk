@@ -162,6 +162,7 @@ tools_luajit_sysprof_SOURCES = tools/luajit_sysprof.c \
 	tools/commands/guest_samples.c tools/commands/guest_samples.h \
 	tools/commands/implant.c tools/commands/implant.h \
 	tools/commands/inject.c \
+	tools/commands/lua_children.c tools/commands/lua_children.h \
 	tools/commands/moment.c tools/commands/moment.h \
 	tools/commands/perf_command.c \
 	tools/commands/perf_file.c tools/commands/perf_file.h \
@@ -172,6 +173,7 @@ tools_luajit_sysprof_SOURCES = tools/luajit_sysprof.c \
 	tools/commands/record.c \
 	tools/commands/record_process.c tools/commands/record_process.h \
 	tools/commands/refusal.c tools/commands/refusal.h \
+	tools/commands/rotated_dumps.c tools/commands/rotated_dumps.h \
 	tools/commands/show.c \
 	tools/commands/target.c tools/commands/target.h \
 	tools/commands/tracee.c tools/commands/tracee.h

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "lua_children.h"
 #include "moment.h"
 #include "refusal.h"
 
@@ -97,6 +98,7 @@ bool implant_look(struct implant *implant)
 	                                        0,    0,    0x0f, 0x05};
 	const struct target *target = &implant->target;
 	const struct target_code *libc = target_libc(target);
+	char children[LUA_CHILDREN_BYTES];
 
 	if (libc) {
 		implant->system_call = target_find_bytes(
@@ -115,6 +117,12 @@ bool implant_look(struct implant *implant)
 	}
 	if (target_find_any_symbol(target, "luaJIT_setmode"))
 		return true;
+	if (lua_children_find(target->pid, NULL, 0, children)) {
+		tell("process %d runs no Lua itself, but its children do: -p "
+		     "%s profiles them",
+		     (int)target->pid, children);
+		return false;
+	}
 	tell("process %d has no LuaJIT that can be found: none is loaded yet, "
 	     "or it is a copy without names (`record -- COMMAND` meets those "
 	     "that read LUA_INIT)",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* perf record beside a command; see perf_run.h. */
+/* perf record beside profiled processes; see perf_run.h. */
 #include "perf_run.h"
 
 #include <errno.h>
@@ -103,10 +103,17 @@ static bool open_pipes(struct perf_run *run, int ends[2])
 	return true;
 }
 
-static void start_perf(struct perf_run *run, pid_t command, const char *event,
-                       bool unwinds)
+bool perf_run_wants_jitdump(void)
 {
-	char process[24], control[48];
+	const char *kind = getenv("LUAJIT_SYSPROF_PERF");
+
+	return kind && strcmp(kind, "jitdump") == 0;
+}
+
+static void start_perf(struct perf_run *run, const char *processes,
+                       const char *event)
+{
+	char control[48];
 	const char *arguments[24] = {"perf",    "record", "-o",
 	                             PERF_DATA, "-k",     "mono"};
 	size_t count = 6;
@@ -117,7 +124,6 @@ static void start_perf(struct perf_run *run, pid_t command, const char *event,
 		tell("perf: %s", strerror(errno));
 		return;
 	}
-	snprintf(process, sizeof(process), "%d", (int)command);
 	snprintf(control, sizeof(control), "fd:%d,%d", ends[0], ends[1]);
 	if (event) {
 		arguments[count++] = "-e";
@@ -127,11 +133,12 @@ static void start_perf(struct perf_run *run, pid_t command, const char *event,
 		arguments[count++] = FREQUENCY;
 	}
 	arguments[count++] = "--call-graph";
-	arguments[count++] = unwinds && !event ? "dwarf" : "fp";
+	arguments[count++] =
+		perf_run_wants_jitdump() && !event ? "dwarf" : "fp";
 	arguments[count++] = "--control";
 	arguments[count++] = control;
 	arguments[count++] = "-p";
-	arguments[count++] = process;
+	arguments[count++] = processes;
 	run->pid = fork();
 	if (run->pid == 0)
 		become_perf(run, ends, arguments);
@@ -218,14 +225,31 @@ static void clean_up(struct perf_run *run)
 	run->probe_is_ours = false;
 }
 
-void perf_run_start(struct perf_run *run, pid_t command, const char *library,
-                    bool unwinds)
+/* Of whose files perf takes no names unless it is told to. */
+static bool has_foreign(const char *processes)
+{
+	struct stat status;
+	char path[64];
+
+	for (const char *p = processes; *p;
+	     p += strcspn(p, ","), p += *p == ',') {
+		snprintf(path, sizeof(path), "/proc/%d", atoi(p));
+		if (stat(path, &status) == 0 && status.st_uid != 0 &&
+		    status.st_uid != geteuid())
+			return true;
+	}
+	return false;
+}
+
+void perf_run_start(struct perf_run *run, const char *processes,
+                    const char *library)
 {
 	char name[PROBE_NAME_BYTES];
 
 	*run = (struct perf_run){.control = -1, .acks = -1, .messages = -1};
+	run->has_foreign = has_foreign(processes);
 	run->has_probe = settle_probe(run, library, name);
-	start_perf(run, command, run->has_probe ? name : NULL, unwinds);
+	start_perf(run, processes, run->has_probe ? name : NULL);
 	if (run->pid == 0 || is_ready(run))
 		return;
 	tell_failure(run, end_perf(run));
@@ -243,12 +267,21 @@ void perf_run_end(struct perf_run *run, const char *dump)
 	if (stat(PERF_DATA, &file) < 0 || file.st_size == 0) {
 		tell_failure(run, status);
 	} else {
-		tell(PERF_DATA ": %lld bytes; perf report shows it",
-		     (long long)file.st_size);
+		tell(PERF_DATA ": %lld bytes; perf report%s shows it",
+		     (long long)file.st_size, run->has_foreign ? " -f" : "");
 		if (!run->has_probe)
 			tell("with all Lua stacks after: luajit-sysprof inject "
 			     "-i " PERF_DATA " -d %s -o FILE",
 			     dump);
 	}
+	clean_up(run);
+}
+
+void perf_run_cancel(struct perf_run *run)
+{
+	if (run->pid == 0)
+		return;
+	end_perf(run);
+	unlink(PERF_DATA);
 	clean_up(run);
 }

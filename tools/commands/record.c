@@ -18,16 +18,18 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "commands.h"
 #include "perf_run.h"
 #include "record_process.h"
+#include "rotated_dumps.h"
 
 #define AGENT   "libluajit-sysprof-agent.so"
 #define PRELOAD "libluajit-sysprof-preload.so"
 #define LIBRARY "libluajit-sysprof.so.0"
+
+#define PIDS_MAX 64
 
 #define STATUS_CANNOT_RUN 127 /* as of a shell */
 
@@ -36,8 +38,9 @@ struct record {
 	char preload[PATH_MAX], agent[PATH_MAX], library[PATH_MAX];
 	char **command;
 	bool rotates;
-	char start[32]; /* as in the names of a rotation's dumps */
-	int pid;        /* 0: the command is run */
+	struct dump_time start;
+	pid_t pids[PIDS_MAX];
+	size_t pid_count; /* 0: the command is run */
 	double seconds;
 	bool force;
 	bool has_perf;      /* perf record runs, too */
@@ -69,10 +72,10 @@ static void print_help(void)
 {
 	fputs("Usage: luajit-sysprof record [OPTION]... [--] COMMAND "
 	      "[ARGUMENT]...\n"
-	      "       luajit-sysprof record [OPTION]... -p PID\n"
+	      "       luajit-sysprof record [OPTION]... -p PID[,PID]...\n"
 	      "Runs the command and profiles all LuaJIT in it and in its "
 	      "children; or attaches\n"
-	      "to a process that runs, until Ctrl-C.\n"
+	      "to processes that run, until Ctrl-C.\n"
 	      "\n"
 	      "  -o, --output=FILE    dump of the first process with LuaJIT; "
 	      "others get FILE.PID\n"
@@ -94,7 +97,9 @@ static void print_help(void)
 	      "      --rotate-limit=SIZE\n"
 	      "                       bytes of all dumps of a process; the "
 	      "oldest go (1G)\n"
-	      "  -p, --pid=PID        profile this process\n"
+	      "  -p, --pid=PID        profile this process; of several, "
+	      "PID,PID, each has a\n"
+	      "                       dump FILE.PID\n"
 	      "  -d, --duration=S     with -p: end after so many seconds\n"
 	      "      --force          with -p: even if it has a seccomp "
 	      "filter\n"
@@ -111,8 +116,8 @@ static void print_help(void)
 	      "      --help\n"
 	      "\n"
 	      "Exit status: that of the command; 127 if it cannot be run. "
-	      "With -p 0 if the\n"
-	      "dump is whole, else 1.\n",
+	      "With -p 0 if all\n"
+	      "dumps are whole, else 1.\n",
 	      stdout);
 }
 
@@ -248,31 +253,12 @@ static void tell_no_dump(bool refused)
  * apart. */
 static void show_rotated(const struct record *record, bool refused)
 {
-	char pattern[PATH_MAX + 32];
-	long long bytes = 0;
-	size_t count = 0;
-	glob_t found;
+	struct rotated_dumps dumps;
 
-	snprintf(pattern, sizeof(pattern), "%s.[1-9]*.*T*Z", record->path);
-	if (glob(pattern, 0, NULL, &found) == 0) {
-		for (size_t i = 0; i < found.gl_pathc; i++) {
-			const char *path = found.gl_pathv[i];
-			struct stat status;
-			size_t length = strlen(path);
-
-			if (length < strlen(record->start) ||
-			    strcmp(path + length - strlen(record->start),
-			           record->start) < 0 ||
-			    stat(path, &status) < 0)
-				continue;
-			count++;
-			bytes += status.st_size;
-		}
-		globfree(&found);
-	}
-	if (count > 0)
-		tell("%s.PID.TIME: %zu dumps, %lld bytes", record->path, count,
-		     bytes);
+	rotated_dumps_find(&dumps, record->path, 0, &record->start);
+	if (dumps.count > 0)
+		tell("%s.PID.TIME: %zu dumps, %lld bytes", record->path,
+		     dumps.count, dumps.bytes);
 	else
 		tell_no_dump(refused);
 }
@@ -299,16 +285,6 @@ static void hand_on(int number)
 {
 	if (command_id > 0)
 		kill(command_id, number);
-}
-
-/* As lib/rotation.c spells it. */
-static void note_start(struct record *record)
-{
-	time_t now = time(NULL);
-	struct tm utc;
-
-	strftime(record->start, sizeof(record->start), "%Y%m%dT%H%M%S.000Z",
-	         gmtime_r(&now, &utc));
 }
 
 /* Until the recorder lets it: perf has to be there first. */
@@ -352,17 +328,11 @@ static bool fork_command(const struct record *record, int *gate)
 	return true;
 }
 
-static bool wants_jitdump(void)
-{
-	const char *kind = getenv("LUAJIT_SYSPROF_PERF");
-
-	return kind && strcmp(kind, "jitdump") == 0;
-}
-
 static int run_command(const struct record *record)
 {
 	struct perf_run perf = {.pid = 0};
 	int status, gate;
+	char id[16];
 
 	/* The terminal sends them to the command as well, which ends. */
 	signal(SIGINT, SIG_IGN);
@@ -373,9 +343,9 @@ static int run_command(const struct record *record)
 	signal(SIGHUP, hand_on);
 	/* Command or perf may be gone when they are written to. */
 	signal(SIGPIPE, SIG_IGN);
+	snprintf(id, sizeof(id), "%d", (int)command_id);
 	if (record->has_perf)
-		perf_run_start(&perf, command_id, record->library,
-		               wants_jitdump());
+		perf_run_start(&perf, id, record->library);
 	if (write(gate, "", 1) != 1)
 		tell("the command has ended before it was run");
 	close(gate);
@@ -408,18 +378,51 @@ static bool parse_seconds(const char *argument, double *seconds)
 	return false;
 }
 
+static bool is_given(const struct record *record, pid_t pid)
+{
+	for (size_t i = 0; i < record->pid_count; i++)
+		if (record->pids[i] == pid)
+			return true;
+	return false;
+}
+
+/* "12" or "12,13". */
+static bool parse_pids(char *argument, struct record *record)
+{
+	char *rest = NULL, *text = strtok_r(argument, ",", &rest);
+
+	if (!text)
+		return parse_pid(argument) != 0;
+	for (; text; text = strtok_r(NULL, ",", &rest)) {
+		int pid = parse_pid(text);
+
+		if (pid == 0)
+			return false;
+		if (is_given(record, pid)) {
+			tell("process %d is given twice", pid);
+			return false;
+		}
+		if (record->pid_count == PIDS_MAX) {
+			tell("%d processes at most", PIDS_MAX);
+			return false;
+		}
+		record->pids[record->pid_count++] = pid;
+	}
+	return true;
+}
+
 /* Is it one thing that is to be profiled? */
 static bool check_what(const struct record *record)
 {
-	if (record->pid && record->command[0])
+	bool attaches = record->pid_count > 0;
+
+	if (attaches && record->command[0])
 		tell("-p PID and a command exclude each other (see --help)");
-	else if (!record->pid && !record->command[0])
+	else if (!attaches && !record->command[0])
 		tell("a command is missing, or -p PID (see --help)");
-	else if (!record->pid && (record->seconds > 0 || record->force))
+	else if (!attaches && (record->seconds > 0 || record->force))
 		tell("--duration and --force belong to -p PID (see --help)");
-	else if (record->pid && (record->rotates || record->has_perf))
-		tell("--rotate and --perf need a command (see --help)");
-	else if (record->tunes_jitdump && !wants_jitdump())
+	else if (record->tunes_jitdump && !perf_run_wants_jitdump())
 		tell("--perf-dir and --perf-unwind need --perf=jitdump (see "
 		     "--help)");
 	else
@@ -427,18 +430,21 @@ static bool check_what(const struct record *record)
 	return false;
 }
 
-static int attach_to_process(const struct record *record)
+static int attach_to_processes(const struct record *record)
 {
 	const struct process_recording recording = {
-		.pid = record->pid,
+		.pids = record->pids,
+		.pid_count = record->pid_count,
 		.path = record->path,
 		.agent = record->agent,
 		.library = record->library,
 		.seconds = record->seconds,
 		.force = record->force,
+		.rotates = record->rotates,
+		.has_perf = record->has_perf,
 	};
 
-	return record_process(&recording);
+	return record_processes(&recording);
 }
 
 /* Values are looked at by the profiler, which knows what it accepts. */
@@ -499,8 +505,7 @@ static bool parse_options(struct record *record, int argc, char **argv)
 			record->tunes_jitdump = true;
 			break;
 		case 'p':
-			record->pid = parse_pid(optarg);
-			if (record->pid == 0)
+			if (!parse_pids(optarg, record))
 				return false;
 			break;
 		case 'd':
@@ -537,9 +542,9 @@ int command_record(int argc, char **argv)
 		     LIBRARY, PRELOAD, AGENT, LIBRARY_DIRECTORY);
 		return STATUS_BAD;
 	}
-	if (record.pid)
-		return attach_to_process(&record);
+	if (record.pid_count > 0)
+		return attach_to_processes(&record);
 	remove_old_dumps(&record);
-	note_start(&record);
+	record.start = dump_time_now();
 	return run_command(&record);
 }
