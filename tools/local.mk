@@ -157,6 +157,7 @@ tools_luajit_sysprof_LDADD = tools/liboutput.la $(LIBELF_LIBS) -lm
 tools_luajit_sysprof_SOURCES = tools/luajit_sysprof.c \
 	tools/commands/attach.c tools/commands/attach.h \
 	tools/commands/attach_stub.S \
+	tools/commands/blocked_time.c tools/commands/blocked_time.h \
 	tools/commands/commands.h \
 	tools/commands/doctor.c \
 	tools/commands/guest_samples.c tools/commands/guest_samples.h \

@@ -2,7 +2,7 @@
 /*
  * A host that attach.sh attaches to. Its first argument says what it does:
  *
- *   CALL        blocks for two seconds in this system call, and prints what it
+ *   CALL        blocks for three seconds in this system call, and prints what it
  *               returned
  *   memory      allocates and frees on its only thread, through malloc(3)
  *   libraries   loads and unloads a library on its only thread
@@ -10,7 +10,7 @@
  *   traced      is traced by its parent
  *   blocking    blocks the signal of the samples on its only thread
  *   filtered    has a seccomp filter, which allows everything
- *   vfork       has a thread that cannot be stopped, for two seconds
+ *   vfork       has a thread that cannot be stopped, for three seconds
  *
  * The last seven go on until there is a file named "stop", check their own results
  * meanwhile, and print "ok".
@@ -41,7 +41,7 @@
 #include <lua.h>
 #include <lualib.h>
 
-#define BLOCKED_SECONDS 2
+#define BLOCKED_SECONDS 3
 #define THREADS         4
 #define BLOCKS          64
 
@@ -58,11 +58,11 @@ static bool is_over(void)
 
 /* ---- blocked in a system call ------------------------------------------------- */
 
-static const struct timespec two_seconds = {.tv_sec = BLOCKED_SECONDS};
+static const struct timespec long_time = {.tv_sec = BLOCKED_SECONDS};
 
 static long in_nanosleep(void)
 {
-	return nanosleep(&two_seconds, NULL);
+	return nanosleep(&long_time, NULL);
 }
 
 static long in_clock_nanosleep(void)
@@ -84,7 +84,7 @@ static long in_ppoll(void)
 	sigset_t none;
 
 	sigemptyset(&none);
-	return ppoll(NULL, 0, &two_seconds, &none);
+	return ppoll(NULL, 0, &long_time, &none);
 }
 
 static long in_select(void)
@@ -117,14 +117,14 @@ static long in_sigtimedwait(void)
 
 	sigemptyset(&urgent);
 	sigaddset(&urgent, SIGUSR2);
-	return sigtimedwait(&urgent, NULL, &two_seconds);
+	return sigtimedwait(&urgent, NULL, &long_time);
 }
 
 static long in_futex(void)
 {
 	static int word;
 
-	return syscall(SYS_futex, &word, FUTEX_WAIT, 0, &two_seconds, NULL, 0);
+	return syscall(SYS_futex, &word, FUTEX_WAIT, 0, &long_time, NULL, 0);
 }
 
 static long in_read(void)
@@ -182,14 +182,16 @@ static double seconds(void)
 
 static void block_in(long (*call)(void))
 {
-	double start = seconds();
+	double start = seconds(), late;
 	long result;
 
 	errno = 0;
 	result = call();
+	late = seconds() - start - BLOCKED_SECONDS;
 	printf("%ld %s %s\n", result, errno ? strerror(errno) : "-",
-	       seconds() - start < BLOCKED_SECONDS - 0.05 ? "early"
-	                                                  : "in time");
+	       late < -0.05 ? "early"
+	       : late > 0.8 ? "late"
+	                    : "in time");
 }
 
 /* ---- busy ---------------------------------------------------------------------- */
@@ -372,7 +374,7 @@ static void *wait_in_vfork(void *argument)
 	double *end = argument;
 
 	if (vfork() == 0) {
-		nanosleep(&two_seconds, NULL);
+		nanosleep(&long_time, NULL);
 		_exit(0);
 	}
 	*end = seconds();

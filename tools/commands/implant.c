@@ -152,10 +152,15 @@ static int stop_at_good_moment(struct implant *implant)
 	};
 
 	for (int i = 0; i < QUIET_TRIES; i++) {
+		const struct target_code *code_there;
 		int code = tracee_stop(&implant->tracee, STOP_PATIENCE_MS);
 
 		if (code != 0)
 			return code;
+		code_there = target_code_at(&implant->target,
+		                            implant->tracee.registers.rip);
+		implant->tracee.is_in_c_library =
+			code_there && target_is_c_library(code_there);
 		if (moment_is_good(&moment))
 			return 0;
 		code = tracee_go_on(&implant->tracee, false);
@@ -389,9 +394,10 @@ static int start_agent(struct implant *implant, const char *agent)
 	pid_t pid = implant->target.pid;
 	int code = ESRCH;
 
-	for (int least = 0; least < 3; least++) {
+	for (int least = THREAD_GOES_ON; least < THREAD_RANKS; least++) {
 		size_t count;
-		pid_t thread_id = moment_choose_thread(pid, least, &count);
+		pid_t thread_id = moment_choose_thread(
+			pid, (enum thread_rank)least, &count);
 
 		if (thread_id == 0)
 			continue;
@@ -443,7 +449,7 @@ static int unmap_by_thread(struct implant *implant, const char *agent)
 {
 	pid_t pid = implant->target.pid;
 	size_t count;
-	pid_t thread_id = moment_choose_thread(pid, 0, &count);
+	pid_t thread_id = moment_choose_thread(pid, THREAD_GOES_ON, &count);
 	sigset_t before;
 	int code;
 

@@ -6,70 +6,114 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
 
 /* The highest words of a stack hold arguments and environment. */
 #define STACK_BYTES_MAX (8u << 20)
 
+#define BETTER_PATIENCE_MS 300
+
 /* ---- a thread to stop ---------------------------------------------------------- */
 
-/* Calls that return EINTR when their thread is stopped. They can be restarted, but
- * with their timeout anew: other threads are better. */
-static bool is_restarted_by_us(long number)
+static bool has_timeout(int socket, int option)
 {
-	switch (number) {
+	struct timeval timeout = {0};
+	socklen_t bytes = sizeof(timeout);
+
+	return getsockopt(socket, SOL_SOCKET, option, &timeout, &bytes) == 0 &&
+	       (timeout.tv_sec != 0 || timeout.tv_usec != 0);
+}
+
+/* Is the descriptor that of a socket with a timeout? */
+static bool has_socket_timeout(pid_t pid, uint64_t descriptor)
+{
+	int pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int fd = (int)syscall(SYS_pidfd_getfd, pid_fd, (int)descriptor, 0);
+	bool has = has_timeout(fd, SO_RCVTIMEO) || has_timeout(fd, SO_SNDTIMEO);
+
+	if (fd >= 0)
+		close(fd);
+	if (pid_fd >= 0)
+		close(pid_fd);
+	return has;
+}
+
+/* The kernel restarts most calls of a thread that was stopped, with the rest of
+ * their timeout. Some return EINTR, and are restarted by us: epoll_wait(2) with the
+ * rest, others with all of it. */
+static enum thread_rank rank_call(pid_t pid, const struct blocked_call *call)
+{
+	bool is_anew;
+
+	switch (call->number) {
+	case -1:
+		return THREAD_RUNS;
 	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
-	case 441: /* epoll_pwait2 */
-	case SYS_semop:
-	case SYS_semtimedop:
+		return (int32_t)call->arguments[3] > 0
+		               ? THREAD_GOES_ON_WITH_REST
+		               : THREAD_GOES_ON;
 	case SYS_rt_sigtimedwait:
+		is_anew = call->arguments[2] != 0;
+		break;
+	case SYS_semtimedop:
+	case 441: /* epoll_pwait2 */
+		is_anew = call->arguments[3] != 0;
+		break;
 	case SYS_io_getevents:
+	case 333: /* io_pgetevents */
+		is_anew = call->arguments[4] != 0;
+		break;
 	case 426: /* io_uring_enter */
-		return true;
+		is_anew = true;
+		break;
+	case SYS_read:
+	case SYS_readv:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_connect:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+		is_anew = has_socket_timeout(pid, call->arguments[0]);
+		break;
 	default:
-		return false;
+		return THREAD_GOES_ON;
 	}
+	return is_anew ? THREAD_BEGINS_ANEW : THREAD_GOES_ON;
 }
 
-/* How suitable: the less the better. */
-static int rank_thread(pid_t pid, pid_t thread_id)
-{
-	char path[64], line[64] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid,
-	         (int)thread_id);
-	file = fopen(path, "re");
-	if (file) {
-		if (!fgets(line, sizeof(line), file))
-			line[0] = '\0';
-		fclose(file);
-	}
-	if (line[0] < '0' || line[0] > '9')
-		return 1; /* running, or not known */
-	return is_restarted_by_us(atol(line)) ? 2 : 0;
-}
-
-pid_t moment_choose_thread(pid_t pid, int least, size_t *count)
+static pid_t choose_now(pid_t pid, enum thread_rank least, size_t *count,
+                        enum thread_rank *rank_of_best)
 {
 	char path[64];
 	DIR *directory;
 	const struct dirent *entry;
 	pid_t best = 0;
-	int best_rank = 3;
+	enum thread_rank best_rank = THREAD_RANKS;
 
 	*count = 0;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	directory = opendir(path);
 	while (directory && (entry = readdir(directory)) != NULL) {
 		pid_t thread_id = (pid_t)atol(entry->d_name);
-		int rank;
+		struct blocked_call call;
+		enum thread_rank rank;
 
 		if (thread_id <= 0)
 			continue;
 		++*count;
-		rank = rank_thread(pid, thread_id);
+		call = blocked_call_read(pid, thread_id);
+		rank = rank_call(pid, &call);
 		if (rank >= least && rank < best_rank) {
 			best = thread_id;
 			best_rank = rank;
@@ -77,6 +121,23 @@ pid_t moment_choose_thread(pid_t pid, int least, size_t *count)
 	}
 	if (directory)
 		closedir(directory);
+	*rank_of_best = best_rank;
+	return best;
+}
+
+/* A short wait often spares a timeout that would begin anew. */
+pid_t moment_choose_thread(pid_t pid, enum thread_rank least, size_t *count)
+{
+	static const struct timespec pause = {.tv_nsec = 1000000};
+	enum thread_rank rank;
+	pid_t best = choose_now(pid, least, count, &rank);
+
+	for (int i = 0; i < BETTER_PATIENCE_MS && rank == THREAD_BEGINS_ANEW &&
+	                least < THREAD_BEGINS_ANEW;
+	     i++) {
+		nanosleep(&pause, NULL);
+		best = choose_now(pid, least, count, &rank);
+	}
 	return best;
 }
 

@@ -26,9 +26,19 @@ struct moment {
 	uint64_t signal_return; /* what signal handlers return to, 0: none */
 };
 
-/* The best thread whose rank, 0 to 2, is not below least; *count: of all. 0: none.
- */
-pid_t moment_choose_thread(pid_t pid, int least, size_t *count);
+/* What becomes of a system call that a thread is in when it is stopped and goes on:
+ * the first ones suit best. */
+enum thread_rank {
+	THREAD_GOES_ON,           /* as if nothing had been */
+	THREAD_RUNS,              /* there is none, or nothing is known */
+	THREAD_GOES_ON_WITH_REST, /* restarted, with the rest of its timeout in ms */
+	THREAD_BEGINS_ANEW,       /* restarted with its whole timeout */
+	THREAD_RANKS,
+};
+
+/* The best thread whose rank is not below least; *count: of all. 0: none. Waits a
+ * little for one that does not begin anew. */
+pid_t moment_choose_thread(pid_t pid, enum thread_rank least, size_t *count);
 
 bool moment_is_good(const struct moment *moment);
 

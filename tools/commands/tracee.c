@@ -114,14 +114,42 @@ static int wait_for_trap(struct tracee *tracee, int patience_ms)
 	}
 }
 
+/* epoll_wait(2) has its timeout as a number, in milliseconds. */
+static bool has_timeout(const struct user_regs_struct *registers)
+{
+	return ((long)registers->orig_rax == SYS_epoll_wait ||
+	        (long)registers->orig_rax == SYS_epoll_pwait) &&
+	       (int32_t)registers->r10 > 0;
+}
+
+static void settle_time(struct tracee *tracee)
+{
+	const struct user_regs_struct *registers = &tracee->registers;
+	const struct blocked_call call = {
+		.number = (long)registers->orig_rax,
+		.arguments = {registers->rdi, registers->rsi, registers->rdx,
+	                      registers->r10, registers->r8, registers->r9},
+	};
+
+	blocked_time_settle(&tracee->blocked, tracee->pid, tracee->thread_id,
+	                    &call);
+}
+
 int tracee_stop(struct tracee *tracee, int patience_ms)
 {
 	int code;
 
+	tracee->is_in_c_library = false;
+	blocked_time_note(&tracee->blocked, tracee->pid, tracee->thread_id);
 	if (ptrace(PTRACE_INTERRUPT, tracee->thread_id, NULL, NULL) < 0)
 		return errno;
 	code = wait_for_trap(tracee, patience_ms);
-	return code != 0 ? code : read_state(tracee);
+	if (code == 0)
+		code = read_state(tracee);
+	/* It is off the CPU now, which is accounted. */
+	if (code == 0 && has_timeout(&tracee->registers))
+		settle_time(tracee);
+	return code;
 }
 
 long tracee_blocked_call(const struct tracee *tracee)
@@ -251,6 +279,27 @@ static uint64_t pending_signals(const struct tracee *tracee)
 	return (own | shared) & ~ignored & ~tracee->signal_mask;
 }
 
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void restore_timeout(const struct tracee *tracee,
+                            struct user_regs_struct *registers)
+{
+	uint64_t gone_ms, timeout_ms;
+
+	if (!has_timeout(registers) || !tracee->is_in_c_library ||
+	    !tracee->blocked.is_known)
+		return;
+	gone_ms = (monotonic_ns() - tracee->blocked.start_ns) / 1000000;
+	timeout_ms = (uint32_t)registers->r10;
+	registers->r10 = gone_ms < timeout_ms ? timeout_ms - gone_ms : 0;
+}
+
 /* epoll_wait(2) and some others return EINTR when their thread is stopped, as if
  * by a signal. The kernel restarts all others by itself. */
 static void restart_call(const struct tracee *tracee,
@@ -259,6 +308,7 @@ static void restart_call(const struct tracee *tracee,
 	if ((long)registers->orig_rax < 0 || (long)registers->rax != -EINTR ||
 	    pending_signals(tracee))
 		return;
+	restore_timeout(tracee, registers);
 	registers->rax = registers->orig_rax;
 	registers->orig_rax = (unsigned long)-1;
 	registers->rip -= SYSTEM_CALL_BYTES;

@@ -17,11 +17,18 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include "blocked_time.h"
+
 struct tracee {
 	pid_t pid, thread_id;
 	/* While it is stopped, as they were: */
 	struct user_regs_struct registers;
 	uint64_t signal_mask;
+	struct blocked_time blocked;
+	/* To be set by who knows: the code there reads no argument of a system
+	 * call again, so the rest of a timeout can be put in place of all of it.
+	 */
+	bool is_in_c_library;
 	bool is_stopped;
 	bool is_diverted; /* its registers are not those */
 	int stop_signal;  /* that came meanwhile, to be sent again; or 0 */
