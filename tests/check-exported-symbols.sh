@@ -4,16 +4,8 @@
 # public header is one of them, and none is bound to a copy of LuaJIT.
 # $CC and $NM may be several words, as in "nm -B":
 # shellcheck disable=SC2086
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}"
-: "${NM:=nm}" "${CC:=cc}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: a sanitizer adds symbols of its own"
-	exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run by make check}/tests/common.sh"
+[ "${SANITIZERS:-no}" = no ] || skip "a sanitizer adds symbols of its own"
 
 exported()
 {

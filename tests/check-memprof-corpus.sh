@@ -3,35 +3,20 @@
 # luajit-parse-memprof --compat against what the parser that came with the
 # format printed: real dumps in $LUAJIT_SYSPROF_CORPUS/memprof, hand-made ones
 # in …/malformed. The totals of the default tables must be those of the dumps.
-set -eu
-
-: "${top_builddir:?run by make check}"
-if [ -z "${LUAJIT_SYSPROF_CORPUS:-}" ]; then
-	echo "SKIP: LUAJIT_SYSPROF_CORPUS does not name the dumps to compare with"
-	exit 77
-fi
-corpus=$LUAJIT_SYSPROF_CORPUS
-parse=$top_builddir/tools/luajit-parse-memprof
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_corpus
+parser=$top_builddir/tools/luajit-parse-memprof
 export LC_ALL=C
-failures=0
-
-fail()
-{
-	echo "FAIL: $1"
-	failures=$((failures + 1))
-}
 
 # same EXPECTED ARGUMENT...: the same lines, in any order.
 same()
 {
 	sort "$1" >"$work/expected"
 	shift
-	"$parse" --compat "$@" >"$work/got" 2>"$work/err" ||
-		fail "$*: $(cat "$work/err")"
-	sort "$work/got" | cmp -s - "$work/expected" || fail "$*: lines differ"
-	[ ! -s "$work/err" ] || fail "$*: $(cat "$work/err")"
+	"$parser" --compat "$@" >"$work/got" 2>"$work/err" ||
+		complain "$*: $(cat "$work/err")"
+	sort "$work/got" | cmp -s - "$work/expected" || complain "$*: lines differ"
+	[ ! -s "$work/err" ] || complain "$*: $(cat "$work/err")"
 }
 
 # Number of a key of a summary, added up over the sources of an event.
@@ -50,19 +35,19 @@ events_of_tables()
 
 check_totals()
 {
-	"$parse" "$1.bin" >"$work/tables"
+	"$parser" "$1.bin" >"$work/tables"
 	for pair in alloc:ALLOCATIONS realloc:REALLOCATIONS free:DEALLOCATIONS
 	do
 		wanted=$(events_of_summary "$1.summary.json" "${pair%:*}")
 		got=$(events_of_tables "${pair#*:}")
 		[ "$got" = "$wanted" ] ||
-			fail "$1: $got events of ${pair%:*}, not $wanted"
+			complain "$1: $got events of ${pair%:*}, not $wanted"
 	done
-	! grep -q ' -[0-9.]*[BKMG]' "$work/tables" || fail "$1: negative size"
+	! grep -q ' -[0-9.]*[BKMG]' "$work/tables" || complain "$1: negative size"
 }
 
 compared=0
-for dump in "$corpus"/memprof/*.bin; do
+for dump in "$LUAJIT_SYSPROF_CORPUS"/memprof/*.bin; do
 	[ -e "$dump" ] || break
 	name=${dump%.bin}
 	same "$name.txt" "$dump"
@@ -71,27 +56,26 @@ for dump in "$corpus"/memprof/*.bin; do
 	check_totals "$name"
 	compared=$((compared + 1))
 done
-[ "$compared" -gt 0 ] || fail "no dump in $corpus/memprof"
+[ "$compared" -gt 0 ] || complain "no dump in $LUAJIT_SYSPROF_CORPUS/memprof"
 
 malformed=0
-for dump in "$corpus"/malformed/m-*.bin; do
+for dump in "$LUAJIT_SYSPROF_CORPUS"/malformed/m-*.bin; do
 	[ -e "$dump" ] || break
 	text=${dump%.bin}.txt
 	wanted=$(sed -n '1s/exit: //p' "$text")
 	code=0
-	"$parse" --compat "$dump" >"$work/got" 2>"$work/err" || code=$?
-	[ "$code" = "$wanted" ] || fail "$dump: exit code $code, not $wanted"
+	"$parser" --compat "$dump" >"$work/got" 2>"$work/err" || code=$?
+	[ "$code" = "$wanted" ] || complain "$dump: exit code $code, not $wanted"
 	sed -n '/^--- stdout$/,/^--- stderr$/p' "$text" | sed '1d;$d' |
 		sort >"$work/expected"
-	sort "$work/got" | cmp -s - "$work/expected" || fail "$dump: lines differ"
+	sort "$work/got" | cmp -s - "$work/expected" || complain "$dump: lines differ"
 	[ "$code" = 0 ] ||
 		grep -q 'bin: at offset [0-9]* (0x[0-9a-f]*): expected' \
-			"$work/err" || fail "$dump: $(cat "$work/err")"
-	"$parse" --partial "$dump" >"$work/got" 2>"$work/err" ||
-		fail "$dump: --partial: $(cat "$work/err")"
+			"$work/err" || complain "$dump: $(cat "$work/err")"
+	"$parser" --partial "$dump" >"$work/got" 2>"$work/err" ||
+		complain "$dump: --partial: $(cat "$work/err")"
 	malformed=$((malformed + 1))
 done
-[ "$malformed" -gt 0 ] || fail "no dump in $corpus/malformed"
+[ "$malformed" -gt 0 ] || complain "no dump in $LUAJIT_SYSPROF_CORPUS/malformed"
 
 echo "compared $compared real and $malformed hand-made dumps"
-[ "$failures" -eq 0 ]

@@ -3,48 +3,12 @@
 # luajit-parse-memprof as a command: options, input and output, exit codes,
 # messages, and what it needs of memory. The dumps are made by
 # tests/write_memory_dump.
-set -eu
-
-: "${top_builddir:?run by make check}"
-parse=$top_builddir/tools/luajit-parse-memprof
+. "${top_srcdir:?run by make check}/tests/common.sh"
+command=$top_builddir/tools/luajit-parse-memprof
+. "$top_srcdir/tests/commands.sh"
 make_dump=$top_builddir/tests/write_memory_dump
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 
 "$make_dump" small >small.bin
-
-die()
-{
-	echo "FAIL: $1"
-	echo "--- standard output"
-	cat out
-	echo "--- standard error"
-	cat err
-	exit 1
-}
-
-# expect CODE ARGUMENT...: runs the command, output in out and err.
-expect()
-{
-	wanted=$1
-	shift
-	code=0
-	"$parse" "$@" >out 2>err </dev/null || code=$?
-	[ "$code" = "$wanted" ] ||
-		die "exit code $code, expected $wanted: $*"
-}
-
-# says FILE TEXT: the text must be there.
-says()
-{
-	grep -qF -- "$2" "$1" || die "expected in $1: $2"
-}
-
-silent()
-{
-	! grep -qF -- "$2" "$1" || die "not expected in $1: $2"
-}
 
 # --- what it prints -----------------------------------------------------------
 
@@ -79,12 +43,12 @@ for format in html svg; do
 	says out "make a.lua:3"
 done
 expect 0 -o written small.bin
-"$parse" small.bin 2>err >out
-cmp -s out written || die "-o writes something else"
+"$command" small.bin 2>err >out
+cmp -s out written || fail "-o writes something else"
 # From a pipe, which cannot seek.
 # shellcheck disable=SC2002
-cat small.bin | "$parse" - 2>err >out || die "pipe"
-cmp -s out written || die "a pipe is read otherwise"
+cat small.bin | "$command" - 2>err >out || fail "pipe"
+cmp -s out written || fail "a pipe is read otherwise"
 
 # --- what it refuses ----------------------------------------------------------
 
@@ -127,9 +91,9 @@ head -c "$((size - 1))" small.bin >cut.bin
 expect 1 cut.bin
 says err "cut.bin: at offset $((size - 1)) "
 says err "9 events can be read up to there; what was freed later counts as held"
-[ ! -s out ] || die "prints a damaged dump without --partial"
+[ ! -s out ] || fail "prints a damaged dump without --partial"
 expect 0 --partial cut.bin
-cmp -s out written || die "the whole part is not as it was"
+cmp -s out written || fail "the whole part is not as it was"
 { cat small.bin; echo more; } >long.bin
 expect 0 long.bin
 says err "long.bin: ignored what follows the end record"
@@ -141,6 +105,6 @@ says err "long.bin: ignored what follows the end record"
 (
 	# shellcheck disable=SC3045 # dash and bash have it
 	ulimit -v 60000
-	"$parse" --leak-only large.bin
-) >out 2>err || die "64 MiB of events need more than 60 MB"
+	"$command" --leak-only large.bin
+) >out 2>err || fail "64 MiB of events need more than 60 MB"
 says out "         48000B"

@@ -2,50 +2,14 @@
 # SPDX-License-Identifier: MIT
 # luajit-parse-sysprof as a command: options, input and output, exit codes,
 # messages. The dumps are made by tests/write_small_dump.
-set -eu
-
-: "${top_builddir:?run by make check}"
-parse=$top_builddir/tools/luajit-parse-sysprof
+. "${top_srcdir:?run by make check}/tests/common.sh"
+command=$parser
+. "$top_srcdir/tests/commands.sh"
 make_dump=$top_builddir/tests/write_small_dump
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 
 "$make_dump" small >small.bin
 "$make_dump" folded >folded.txt
 "$make_dump" lines >lines.txt
-
-die()
-{
-	echo "FAIL: $1"
-	echo "--- standard output"
-	cat out
-	echo "--- standard error"
-	cat err
-	exit 1
-}
-
-# expect CODE ARGUMENT...: runs the command, output in out and err.
-expect()
-{
-	wanted=$1
-	shift
-	code=0
-	"$parse" "$@" >out 2>err </dev/null || code=$?
-	[ "$code" = "$wanted" ] ||
-		die "exit code $code, expected $wanted: $*"
-}
-
-# says FILE TEXT: the text must be there.
-says()
-{
-	grep -qF -- "$2" "$1" || die "expected in $1: $2"
-}
-
-same()
-{
-	cmp -s "$1" "$2" || die "$1 is not as $2"
-}
 
 # --- what it prints -----------------------------------------------------------
 
@@ -61,30 +25,30 @@ expect 0 small.bin --lines
 same out lines.txt
 expect 0 -o written small.bin
 same written folded.txt
-[ ! -s out ] || die "-o also wrote to standard output"
+[ ! -s out ] || fail "-o also wrote to standard output"
 expect 0 small.bin --output=written --lines
 same written lines.txt
 expect 0 --compat small.bin
-grep -q '^main:0x400000;lua_pcall:0x401000;	2$' out || die "no compat line"
-[ ! -s err ] || die "compat says something"
+grep -q '^main:0x400000;lua_pcall:0x401000;	2$' out || fail "no compat line"
+[ ! -s err ] || fail "compat says something"
 
 for format in folded top html svg compat; do
 	expect 0 --format="$format" small.bin
-	[ -s out ] || die "$format prints nothing"
+	[ -s out ] || fail "$format prints nothing"
 	expect 0 --help
 	says out "$format"
 done
 if command -v xmllint >/dev/null; then
 	expect 0 --format=svg small.bin
-	xmllint --noout out || die "the SVG is no XML"
+	xmllint --noout out || fail "the SVG is no XML"
 	"$make_dump" hostile >hostile.bin
 	expect 0 --format=svg hostile.bin
-	xmllint --noout out || die "a name breaks the SVG"
+	xmllint --noout out || fail "a name breaks the SVG"
 fi
 
 # From a pipe, which cannot seek.
 # shellcheck disable=SC2002
-cat small.bin | "$parse" - >out 2>err || die "pipe"
+cat small.bin | "$command" - >out 2>err || fail "pipe"
 same out folded.txt
 
 # --- what it refuses ----------------------------------------------------------
@@ -116,7 +80,7 @@ fi
 : >empty.bin
 expect 1 empty.bin
 says err "empty.bin: at offset 0 (0x0): expected the start of the symbol table"
-[ ! -s out ] || die "prints something of nothing"
+[ ! -s out ] || fail "prints something of nothing"
 
 # --- a dump that was cut ------------------------------------------------------
 
@@ -127,7 +91,7 @@ says err "cut.bin: at offset $((size - 1)) "
 says err "expected the next record, or the end record, but got: the input ends"
 says err "7 samples can be read up to there; --partial prints them"
 says err "lost 5 of 12 samples:"
-[ ! -s out ] || die "prints a damaged dump without --partial"
+[ ! -s out ] || fail "prints a damaged dump without --partial"
 expect 0 --partial cut.bin
 same out folded.txt
 says err "the input ends"

@@ -5,16 +5,9 @@
 # below; anything else (malloc, stdio, locks, …) could hang or corrupt the process.
 # $CC and $NM may be several words, as in "nm -B":
 # shellcheck disable=SC2086
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}"
-: "${NM:=nm}" "${CC:=cc}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: a sanitizer adds calls of its own to every object"
-	exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run by make check}/tests/common.sh"
+[ "${SANITIZERS:-no}" = no ] ||
+	skip "a sanitizer adds calls of its own to every object"
 
 # Functions of libc, each with the reason.
 allowed()

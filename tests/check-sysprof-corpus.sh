@@ -3,26 +3,10 @@
 # luajit-parse-sysprof --compat against what the parser that came with the
 # format printed: real dumps in $LUAJIT_SYSPROF_CORPUS/sysprof, hand-made ones
 # in …/malformed. The totals of all formats must be those of the profiler.
-set -eu
-
-: "${top_builddir:?run by make check}"
-if [ -z "${LUAJIT_SYSPROF_CORPUS:-}" ]; then
-	echo "SKIP: LUAJIT_SYSPROF_CORPUS does not name the dumps to compare with"
-	exit 77
-fi
-corpus=$LUAJIT_SYSPROF_CORPUS
-parse=$top_builddir/tools/luajit-parse-sysprof
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_corpus
 export LC_ALL=C
-failures=0
 compared=0
-
-fail()
-{
-	echo "FAIL: $1"
-	failures=$((failures + 1))
-}
 
 # --- totals -------------------------------------------------------------------
 
@@ -51,17 +35,17 @@ total_of()
 
 check_totals()
 {
-	"$parse" --format=top "$1.bin" >"$work/top" 2>/dev/null
+	"$parser" --format=top "$1.bin" >"$work/top" 2>/dev/null
 	states_of_top "$work/top" >"$work/states"
-	"$parse" "$1.bin" >"$work/folded" 2>/dev/null
+	"$parser" "$1.bin" >"$work/folded" 2>/dev/null
 	total=$(awk '{ sum += $2 } END { print sum + 0 }' "$work/states")
 	[ "$(total_of "$work/folded")" = "$total" ] ||
-		fail "$1: folded has $(total_of "$work/folded") samples, not $total"
+		complain "$1: folded has $(total_of "$work/folded") samples, not $total"
 	for json in "$1.report.json" "$1.summary.json"; do
 		[ -e "$json" ] || continue
 		states_of_json "$json" >"$work/expected"
 		diff "$work/expected" "$work/states" >"$work/difference" ||
-			fail "$json: $(cat "$work/difference")"
+			complain "$json: $(cat "$work/difference")"
 	done
 }
 
@@ -69,35 +53,35 @@ check_totals()
 check_folded()
 {
 	if grep -nE '^;|;;|; [0-9]+$|[^0-9]$|\(' "$work/folded"; then
-		fail "$1: bad folded lines"
+		complain "$1: bad folded lines"
 	fi
 }
 
 # --- real dumps ---------------------------------------------------------------
 
-for dump in "$corpus"/sysprof/*.bin; do
+for dump in "$LUAJIT_SYSPROF_CORPUS"/sysprof/*.bin; do
 	[ -e "$dump" ] || break
 	name=${dump%.bin}
-	"$parse" --compat "$dump" >"$work/got" 2>"$work/err" ||
-		fail "$name: $(cat "$work/err")"
+	"$parser" --compat "$dump" >"$work/got" 2>"$work/err" ||
+		complain "$name: $(cat "$work/err")"
 	sort "$work/got" >"$work/sorted"
 	sort "$name.txt" | cmp -s - "$work/sorted" ||
-		fail "$name: compat lines differ"
-	[ ! -s "$work/err" ] || fail "$name: $(cat "$work/err")"
+		complain "$name: compat lines differ"
+	[ ! -s "$work/err" ] || complain "$name: $(cat "$work/err")"
 	check_totals "$name"
 	check_folded "$name"
 	compared=$((compared + 1))
 done
-[ "$compared" -gt 0 ] || fail "no dump in $corpus/sysprof"
+[ "$compared" -gt 0 ] || complain "no dump in $LUAJIT_SYSPROF_CORPUS/sysprof"
 
 # A plain script: its Lua functions must be there, where the old parser shows
 # none, below the C function that runs the script.
-recursion=$corpus/sysprof/cli-C-recursion.bin
-"$parse" "$recursion" >"$work/folded" 2>/dev/null
+recursion=$LUAJIT_SYSPROF_CORPUS/sysprof/cli-C-recursion.bin
+"$parser" "$recursion" >"$work/folded" 2>/dev/null
 grep -q 'pmain;.*main drive\.lua:0;function \./recursion\.lua:' "$work/folded" ||
-	fail "$recursion: no Lua functions"
+	complain "$recursion: no Lua functions"
 if grep -q 'drive\.lua' "${recursion%.bin}.txt"; then
-	fail "$recursion: the old parser shows Lua functions"
+	complain "$recursion: the old parser shows Lua functions"
 fi
 
 # --- hand-made dumps ----------------------------------------------------------
@@ -112,7 +96,7 @@ expected_code()
 	case $1 in
 	s-trace0 | s-ver1 | s-symver2) echo 0 ;;
 	s-uleb-11bytes) echo 1 ;;
-	*) sed -n '1s/exit: //p' "$corpus/malformed/$1.txt" ;;
+	*) sed -n '1s/exit: //p' "$LUAJIT_SYSPROF_CORPUS/malformed/$1.txt" ;;
 	esac
 }
 
@@ -120,41 +104,40 @@ check_malformed()
 {
 	wanted=$(expected_code "$1")
 	code=0
-	"$parse" --compat "$corpus/malformed/$1.bin" >"$work/got" \
+	"$parser" --compat "$LUAJIT_SYSPROF_CORPUS/malformed/$1.bin" >"$work/got" \
 		2>"$work/err" || code=$?
 	[ "$code" = "$wanted" ] ||
-		fail "$1: exit code $code, expected $wanted: $(cat "$work/err")"
+		complain "$1: exit code $code, expected $wanted: $(cat "$work/err")"
 	if [ "$wanted" = 1 ]; then
 		grep -q "$1.bin: at offset [0-9]* (0x[0-9a-f]*): expected" \
-			"$work/err" || fail "$1: $(cat "$work/err")"
+			"$work/err" || complain "$1: $(cat "$work/err")"
 		return
 	fi
 	case $1 in s-trace0 | s-ver1 | s-symver2) return ;; esac
-	sed -n '/^--- stdout$/,/^--- stderr$/p' "$corpus/malformed/$1.txt" |
+	sed -n '/^--- stdout$/,/^--- stderr$/p' "$LUAJIT_SYSPROF_CORPUS/malformed/$1.txt" |
 		sed '1d;$d' | sort >"$work/expected"
 	sort "$work/got" | cmp -s - "$work/expected" ||
-		fail "$1: compat lines differ"
+		complain "$1: compat lines differ"
 }
 
 malformed=0
-for dump in "$corpus"/malformed/s-*.bin; do
+for dump in "$LUAJIT_SYSPROF_CORPUS"/malformed/s-*.bin; do
 	[ -e "$dump" ] || break
 	name=${dump##*/}
 	check_malformed "${name%.bin}"
 	malformed=$((malformed + 1))
 done
-[ "$malformed" -gt 0 ] || fail "no dump in $corpus/malformed"
+[ "$malformed" -gt 0 ] || complain "no dump in $LUAJIT_SYSPROF_CORPUS/malformed"
 
 # Memory profiles are told from damage.
-for dump in "$corpus"/memprof/*.bin; do
+for dump in "$LUAJIT_SYSPROF_CORPUS"/memprof/*.bin; do
 	[ -e "$dump" ] || break
 	code=0
-	"$parse" "$dump" >"$work/got" 2>"$work/err" || code=$?
-	[ "$code" = 1 ] || fail "$dump: exit code $code"
+	"$parser" "$dump" >"$work/got" 2>"$work/err" || code=$?
+	[ "$code" = 1 ] || complain "$dump: exit code $code"
 	grep -q 'this is a memory profile' "$work/err" ||
-		fail "$dump: $(cat "$work/err")"
+		complain "$dump: $(cat "$work/err")"
 	break
 done
 
 echo "compared $compared real and $malformed hand-made dumps"
-[ "$failures" -eq 0 ]

@@ -4,19 +4,8 @@
 # its own, on one without debug information, and on one that lacks a structure.
 # $CC may be several words:
 # shellcheck disable=SC2086
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${CC:=cc}"
+. "${top_srcdir:?run by make check}/tests/common.sh"
 probe=$top_builddir/tools/vm-layout-probe
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-fail()
-{
-	echo "FAIL: $*"
-	exit 1
-}
 
 build()
 {

@@ -5,7 +5,8 @@
 dist_check_SCRIPTS += tests/check-exported-symbols.sh \
 	tests/check-signal-safety.sh
 TESTS += tests/check-exported-symbols.sh tests/check-signal-safety.sh
-EXTRA_DIST += tests/check-everything.sh
+EXTRA_DIST += tests/check-everything.sh tests/common.sh \
+	tests/commands.sh tests/fuzz/common.sh
 
 check_PROGRAMS += tests/unit/test_arena tests/unit/test_beacon \
 	tests/unit/test_mapfile

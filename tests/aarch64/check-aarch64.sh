@@ -3,19 +3,10 @@
 # The native unwinder for aarch64, built with a cross compiler and run by qemu; in
 # the long form also with Debian's LuaJIT for aarch64, from its mirror. The rest of
 # the profiler has no such build yet.
-set -eu
-
-: "${top_srcdir:?run by make check}"
+. "${top_srcdir:?run by make check}/tests/common.sh"
 compiler=aarch64-linux-gnu-gcc
-for tool in $compiler qemu-aarch64; do
-	command -v "$tool" >/dev/null || {
-		echo "SKIP: $tool is not installed (Debian packages:" \
-			"gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)"
-		exit 77
-	}
-done
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+need $compiler "gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+need qemu-aarch64 qemu-user
 lib=$top_srcdir/lib
 
 host="cfa_program dwarf_cursor eh_frame elf_image mappings own_memory
@@ -68,8 +59,7 @@ echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
 	"${DEBIAN_MIRROR:-http://deb.debian.org/debian} bookworm main" \
 	>"$work/apt/sources.list"
 (cd "$work" && apt update && apt download libluajit-5.1-2) || {
-	echo "SKIP: no LuaJIT for aarch64: $(tail -n 1 "$work/apt/log")"
-	exit 77
+	skip "no LuaJIT for aarch64: $(tail -n 1 "$work/apt/log")"
 }
 dpkg-deb -x "$work"/libluajit-5.1-2_*.deb "$work/root"
 libraries=$work/root/usr/lib/aarch64-linux-gnu

@@ -2,27 +2,17 @@
 # SPDX-License-Identifier: MIT
 # luajit-sysprof record -p: processes that run already are profiled, wherever they
 # are stopped for it, and go on as if nothing had been; others are refused.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-tools=$(cd "$top_builddir/tools" && pwd)
-host=$(cd "$top_builddir/tests/end-to-end" && pwd)/attach_host
-work=$(mktemp -d)
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
+host=$top_builddir/tests/end-to-end/attach_host
 pids=
-# shellcheck disable=SC2086
-trap '[ -z "$pids" ] || kill -9 $pids 2>/dev/null || true; rm -rf "$work"' EXIT
-cd "$work"
 unset LUA_CPATH
+evidence=log
 
-fail()
+clean_up()
 {
-	echo "FAIL: $*"
-	[ ! -e log ] || cat log
-	exit 1
+	# shellcheck disable=SC2086
+	[ -z "$pids" ] || kill -9 $pids 2>/dev/null || :
 }
 
 # start COMMAND...: in the background, as $pid, with its output in out.
@@ -43,18 +33,15 @@ finish()
 
 attach()
 {
-	timeout 60 "$tools/luajit-sysprof" record -i 1 -o dump.bin "$@" \
-		>log 2>&1
+	timeout 60 "$sysprof" record -i 1 -o dump.bin "$@" >log 2>&1
 }
 
 # check DUMP NAME LEAST: it is whole, and has so many samples of the function; few,
 # since the machine may have other work.
 check()
 {
-	[ "$(tail -c 1 "$1" | od -An -tx1)" = " 80" ] ||
-		fail "$1 has no end record"
-	samples=$("$tools/luajit-parse-sysprof" --include="$2" "$1" \
-		2>parser.err | awk '{ sum += $NF } END { print sum + 0 }')
+	check_whole "$1"
+	samples=$("$parser" --include="$2" "$1" 2>parser.err | sum_samples)
 	[ "$samples" -ge "$3" ] || fail "$1 has only $samples samples of $2"
 }
 
@@ -91,8 +78,7 @@ sleep 0.5
 if ! attach -d 0.5 -p "$pid"; then
 	case $(cat log) in
 	*ptrace_scope*|*CAP_SYS_PTRACE*|*"not permitted"*)
-		echo "SKIP: $(cat log)"
-		exit 77 ;;
+		skip "$(cat log)" ;;
 	esac
 	fail "the first attach"
 fi
@@ -112,7 +98,7 @@ kill -0 "$pid" || fail "the program has ended"
 attach_in_background()
 {
 	rm -f dump.bin
-	"$tools/luajit-sysprof" record -i 1 -o dump.bin -p "$pid" >log 2>&1 &
+	"$sysprof" record -i 1 -o dump.bin -p "$pid" >log 2>&1 &
 	recorder=$!
 	pids="$pids $recorder"
 	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
@@ -157,7 +143,7 @@ attach_in_background
 kill -9 "$pid"
 wait $recorder || fail "status after SIGKILL"
 grep -q 'its last half second is missing' log || fail "nothing said of SIGKILL"
-"$tools/luajit-parse-sysprof" --partial dump.bin 2>log |
+"$parser" --partial dump.bin 2>log |
 	grep -q 'hot program.lua:1' || fail "the dump cannot be read"
 
 # It executes another program, which no signal of ours ends.
@@ -239,7 +225,7 @@ for mode in memory libraries threads; do
 	finish 0
 	[ "$(cat out)" = ok ] || fail "$mode printed $(cat out)"
 done
-"$tools/luajit-parse-sysprof" --group=thread dump.bin 2>parser.err |
+"$parser" --group=thread dump.bin 2>parser.err |
 	grep 'hot' | cut -d';' -f1 | sort -u >threads
 [ "$(wc -l <threads)" = 4 ] || fail "samples on $(wc -l <threads) threads, not 4"
 
@@ -289,9 +275,9 @@ if [ "$(id -u)" = 0 ] && setpriv --reuid=65534 true 2>/dev/null; then
 	status=0
 	mkdir -m 777 foreign
 	chmod 755 .
-	if setpriv --reuid=65534 test -x "$tools/.libs/luajit-sysprof" ||
-		setpriv --reuid=65534 test -x "$tools/luajit-sysprof"; then
-		setpriv --reuid=65534 --clear-groups "$tools/luajit-sysprof" \
+	if setpriv --reuid=65534 test -x "${sysprof%/*}/.libs/luajit-sysprof" ||
+		setpriv --reuid=65534 test -x "$sysprof"; then
+		setpriv --reuid=65534 --clear-groups "$sysprof" \
 			record -d 1 -o foreign/dump.bin -p "$pid" >log 2>&1 ||
 			status=$?
 		if [ $status != 126 ]; then
@@ -304,8 +290,7 @@ fi
 refused 'mode must be' -m X -d 1 -p "$pid"
 attach_in_background
 status=0
-"$tools/luajit-sysprof" record -o second.bin -d 1 -p "$pid" >log 2>&1 ||
-	status=$?
+"$sysprof" record -o second.bin -d 1 -p "$pid" >log 2>&1 || status=$?
 [ $status = 1 ] || fail "a second recorder was not refused"
 grep -q 'a profile runs in it already' log || fail "a second recorder"
 kill $recorder

@@ -2,28 +2,12 @@
 # SPDX-License-Identifier: MIT
 # Stacks deeper than a sample has room for: both ends are there, and what lies
 # between is said, in the report and in every output.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-: "${CC:=cc}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-fail()
-{
-	echo "FAIL: $*"
-	exit 1
-}
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
 
 parse()
 {
-	"$top_builddir/tools/luajit-parse-sysprof" "$@" 2>notices ||
-		{ cat notices; fail "parser"; }
+	"$parser" "$@" 2>notices || { cat notices; fail "parser"; }
 }
 
 cat >deep.c <<'C'

@@ -2,37 +2,22 @@
 # SPDX-License-Identifier: MIT
 # Names of Lua functions: off the source where it is there and the right one, else
 # by what they are called, and never a wrong one.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
 sources=$top_srcdir/tests/end-to-end/function-names
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 export LUA_CPATH="${MODULE_BUILDDIR:-$top_builddir}/lib/.libs/?.so;;"
 cp "$sources/work.lua" . # names have no long path then
 
-fail()
-{
-	echo "FAIL: $*"
-	cat names 2>/dev/null || true
-	exit 1
-}
+evidence=names
 
 # profile JIT FILE [CODE]: the functions of work.lua into names, "NAME FILE:LINE".
 profile()
 {
 	"$LUAJIT" "$1" "$sources/run.lua" "$2" names.bin ${3+"$3"} >log 2>&1 ||
 		fail "run.lua $*: $(cat log)"
-	"$top_builddir/tools/luajit-parse-sysprof" names.bin >folded
-	[ "$(awk '{ sum += $NF } END { print sum + 0 }' folded)" -ge 200 ] || {
-		echo "SKIP: the clock of this machine gives too few samples"
-		exit 77
-	}
+	"$parser" names.bin >folded
+	[ "$(sum_samples <folded)" -ge 200 ] ||
+		skip "the clock of this machine gives too few samples"
 	sed 's/ [0-9]*$//' folded | tr ';' '\n' | sort -u |
 		grep 'work\.' >names || fail "$*: no names"
 }
@@ -162,7 +147,7 @@ assert(sysprof.stop())
 LUA
 for jit in -joff -jon; do
 	"$LUAJIT" $jit template.lua || fail "template.lua $jit"
-	"$top_builddir/tools/luajit-parse-sysprof" names.bin >names
+	"$parser" names.bin >names
 	for name in even odd; do
 		grep -q "run_$name template.lua.*;${name}_* template:" names ||
 			fail "template.lua $jit: no $name"

@@ -3,38 +3,16 @@
 # What may happen to a process while it is profiled, none of which may harm it:
 # forks, closed descriptors, another directory, full disks, limits, replaced
 # handlers; and the clocks that may be asked for.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-parser=$(cd "$top_builddir/tools" && pwd)/luajit-parse-sysprof
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-fail()
-{
-	echo "FAIL: $*"
-	exit 1
-}
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
 
 # count DUMP [OPTION...]: samples in a dump that is whole.
 count()
 {
 	dump=$1
 	shift
-	[ "$(tail -c 1 "$dump" | od -An -tx1)" = " 80" ] ||
-		fail "$dump has no end record"
-	"$parser" "$@" "$dump" 2>parser.err |
-		awk '{ sum += $NF } END { print sum + 0 }'
-}
-
-at_least()
-{
-	[ "$2" -ge "$3" ] || fail "$1: only $2 samples, not $3"
+	check_whole "$dump"
+	"$parser" "$@" "$dump" 2>parser.err | sum_samples
 }
 
 run()
@@ -166,8 +144,7 @@ LUA
 for ending in abort kill; do
 	"$LUAJIT" -l prelude ends.lua $ending 2>ends.err &&
 		fail "$ending did not end it"
-	samples=$("$parser" --partial $ending.bin 2>parser.err |
-		awk '{ sum += $NF } END { print sum + 0 }')
+	samples=$("$parser" --partial $ending.bin 2>parser.err | sum_samples)
 	at_least "$ending.bin" "$samples" 500
 done
 

@@ -2,27 +2,17 @@
 # SPDX-License-Identifier: MIT
 # How many samples reach the program's entry: 99.8 % have to, on programs of
 # every kind and on hosts without frame pointers or debug information.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-: "${CC:=cc}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
 programs=$top_srcdir/tests/end-to-end/host-stacks
 seconds=${HOST_STACKS_SECONDS:-2}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 failed=no
 
 # judge NAME ROOT FUNCTION: of the dump NAME.bin at least 99.8 % of the samples
 # are to start at ROOT, and the function is to be there.
 judge()
 {
-	"$top_builddir/tools/luajit-parse-sysprof" "$1.bin" >"$1.folded" \
-		2>"$1.err" || { cat "$1.err"; exit 1; }
+	"$parser" "$1.bin" >"$1.folded" 2>"$1.err" || { cat "$1.err"; exit 1; }
 	awk -v name="$1" -v root="$2" -v wanted="$3" '
 		{ all += $NF }
 		$0 ~ root { whole += $NF }
@@ -44,7 +34,7 @@ run()
 	name=$1
 	wanted=$2
 	shift 2
-	"$@" "$name.bin" "$seconds" || { echo "FAIL: $name"; exit 1; }
+	"$@" "$name.bin" "$seconds" || fail "$name"
 	judge "$name" '^_start;' "$wanted"
 }
 
@@ -95,4 +85,4 @@ for option in joff jon; do
 		head -n 5 handler-$option.folded
 	}
 done
-[ $failed = no ] || { echo "FAIL: too many stacks are not whole"; exit 1; }
+[ $failed = no ] || fail "too many stacks are not whole"

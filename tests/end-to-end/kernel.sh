@@ -3,23 +3,8 @@
 # The kernel's frames: on top of the call that led there, by name where the kernel
 # tells names, in no record of the known format; and what is said where the kernel
 # does not tell them.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-parser=$(cd "$top_builddir/tools" && pwd)/luajit-parse-sysprof
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-fail()
-{
-	echo "FAIL: $*"
-	exit 1
-}
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
 
 cat >prelude.lua <<'LUA'
 sysprof = require "misc.sysprof"
@@ -85,7 +70,7 @@ else
 fi
 [ "$(share reads.bin "reads [^;]*prelude.lua.*;[^;]*read[^;]*;.*$kernel")" -ge 20 ] ||
 	fail "no kernel frames on top of read(2): $("$parser" reads.bin | head -n 5)"
-[ "$("$parser" reads.bin | awk '{ sum += $NF } END { print sum }')" = \
+[ "$("$parser" reads.bin | sum_samples)" = \
 	"$(cat samples)" ] || fail "reads.bin has not all samples"
 # Each stack begins in user code, and goes back to none from the kernel.
 [ "$(share reads.bin "$kernel.*prelude.lua")" = 0 ] ||

@@ -2,36 +2,17 @@
 # SPDX-License-Identifier: MIT
 # Labels of coroutines (labels.lua) part the samples as the program parts its
 # work, JIT off and on.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
 cp "$top_srcdir/tests/end-to-end/labels.lua" . # names have no long path then
 LUA_CPATH="$top_builddir/lib/.libs/?.so;$top_builddir/tools/.libs/?.so;;"
 export LUA_CPATH
 
-fail()
-{
-	echo "FAIL: $*"
-	cat folded 2>/dev/null || true
-	exit 1
-}
+evidence=folded
 
 fold()
 {
-	"$top_builddir/tools/luajit-parse-sysprof" --guest-only "$@" labels.bin \
-		>folded 2>err
-}
-
-count()
-{
-	awk '{ sum += $NF } END { print sum + 0 }' "$@"
+	"$parser" --guest-only "$@" labels.bin >folded 2>err
 }
 
 # Rounds that take about 3 seconds of CPU time, in an even number.
@@ -54,11 +35,9 @@ check()
 		fail "labels.lua $1: $(cat log)"
 	fold --group=label
 	all=$(awk '$1 == "samples" { print $2 }' log)
-	[ "$(count folded)" = "$all" ] || fail "not $all samples"
-	[ "$all" -ge 500 ] || {
-		echo "SKIP: the clock of this machine gives only $all samples"
-		exit 77
-	}
+	[ "$(sum_samples <folded)" = "$all" ] || fail "not $all samples"
+	[ "$all" -ge 500 ] ||
+		skip "the clock of this machine gives only $all samples"
 	grep ^expect log | tr '\t' ' ' >expected
 	[ -s expected ] || fail "nothing is expected: $(cat log)"
 	while read -r _ percent label; do
@@ -92,7 +71,7 @@ check()
 		assert(seen["/search"] and seen["/item"] and seen.inner)
 		assert(seen.none and not seen.gone)
 		print(sum)')
-	[ "$got" = "$(grep -F '[label a\x3bb];' folded | count)" ] ||
+	[ "$got" = "$(grep -F '[label a\x3bb];' folded | sum_samples)" ] ||
 		fail "sysprof.parse counts $got"
 	fold --group=label --label='^/'
 	[ "$(cut -d';' -f1 folded | sort -u | tr '\n' ' ')" = \

@@ -3,23 +3,9 @@
 # Libraries that come and go while a profile runs: one that is loaded has its
 # names and whole stacks at once, loading and unloading all the time neither
 # crashes nor eats memory, and a constructor may stop the profile.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cp "$top_builddir/tests/unit/.libs/late_library.so" "$work/late.so"
-cd "$work"
-
-fail()
-{
-	echo "FAIL: $*"
-	exit 1
-}
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
+cp "$top_builddir/tests/unit/.libs/late_library.so" late.so
 
 run()
 {
@@ -36,7 +22,7 @@ count()
 }
 
 run load
-"$top_builddir/tools/luajit-parse-sysprof" load.bin >stacks
+"$parser" load.bin >stacks
 late=$(count ';late_spin ')
 whole=$(count '^_start;.*;main;.*;late_outer;late_spin ')
 echo "$late samples in the late library, $whole of them whole"
@@ -45,7 +31,7 @@ echo "$late samples in the late library, $whole of them whole"
 
 # What the tables do not know yet may be marked, and no more than that.
 run again
-"$top_builddir/tools/luajit-parse-sysprof" again.bin >stacks
+"$parser" again.bin >stacks
 [ "$(count .)" -ge 3000 ] || fail "only $(count .) samples"
 [ "$(count '^_start;')" -ge $(($(count .) / 2)) ] || fail "stacks not whole"
 

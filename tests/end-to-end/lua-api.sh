@@ -3,38 +3,18 @@
 # Lua API on the LuaJIT of this system: answers to every use and misuse
 # (lua-api.lua), and what becomes of a profile when its process ends, forks,
 # executes another program or has a table misc of its own.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-fail()
-{
-	echo "FAIL: $*"
-	exit 1
-}
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
 
 # Samples in a dump, by our own parser: count_samples [--partial] DUMP.
 count_samples()
 {
-	"$top_builddir/tools/luajit-parse-sysprof" "$@" 2>parser.err |
-		awk '{ sum += $NF } END { print sum + 0 }'
-}
-
-ends_in_end_record()
-{
-	[ "$(tail -c 1 "$1" | od -An -tx1)" = " 80" ]
+	"$parser" "$@" 2>parser.err | sum_samples
 }
 
 check_dump()
 {
-	ends_in_end_record "$1" || fail "$1 has no end record"
+	check_whole "$1"
 	[ "$(count_samples "$1")" -ge "$2" ] ||
 		fail "$1 has only $(count_samples "$1") samples"
 }

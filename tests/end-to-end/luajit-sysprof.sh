@@ -2,30 +2,15 @@
 # SPDX-License-Identifier: MIT
 # luajit-sysprof doctor and perf-command: what they find, set and refuse; with
 # real perf, the command that is printed records.
-# work comes from perf-probe.sh:
-# shellcheck disable=SC1091,SC2154
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}"
-: "${LUAJIT:=luajit}"
+. "${top_srcdir:?run by make check}/tests/common.sh"
 . "$top_srcdir/tests/end-to-end/perf-probe.sh"
-command=$top_builddir/tools/luajit-sysprof
 check_perf
-command -v "$LUAJIT" >/dev/null ||
-	skip "luajit is missing (Debian package: luajit)"
+need_luajit
 grep -q luajit_sysprof/sample "$tracing/uprobe_events" &&
 	skip "somebody uses the probe luajit_sysprof:sample"
-status=0
 pid=
 
-fail()
-{
-	echo "FAIL $1"
-	status=1
-}
-
-# shellcheck disable=SC2317 # called by the trap
-end()
+clean_up()
 {
 	[ -z "$pid" ] || kill "$pid" 2>/dev/null || :
 	wait
@@ -33,9 +18,8 @@ end()
 		:
 	umount "$work/noexec" 2>/dev/null || :
 	[ -z "$pid" ] || rm -f "/tmp/perf-$pid.map" "/tmp/jit-$pid.dump"
-	clean_up
+	remove_probe
 }
-trap end EXIT
 
 # expect STATUS TEXT ARGUMENT...: exit status, and a text in what is printed.
 expect()
@@ -44,10 +28,10 @@ expect()
 	text=$2
 	shift 2
 	got=0
-	"$command" "$@" >"$work/out" 2>"$work/err" || got=$?
-	[ "$got" -eq "$expected" ] || fail "$*: exit status $got"
+	"$sysprof" "$@" >"$work/out" 2>"$work/err" || got=$?
+	[ "$got" -eq "$expected" ] || complain "$*: exit status $got"
 	cat "$work/out" "$work/err" | grep -q -- "$text" ||
-		fail "$*: no '$text' in $(cat "$work/out" "$work/err")"
+		complain "$*: no '$text' in $(cat "$work/out" "$work/err")"
 }
 
 expect 0 perf-command --help
@@ -72,7 +56,7 @@ if mount -t tmpfs -o noexec nodev "$work/noexec" 2>/dev/null; then
 	got=$("$LUAJIT" "$work/noexec.lua" "$work/noexec" | tr '\n' ' ')
 	case $got in
 	"nil"*"mounted noexec"*"perf_dir"*) ;;
-	*) fail "start in a noexec directory: $got" ;;
+	*) complain "start in a noexec directory: $got" ;;
 	esac
 else
 	echo "not run: a noexec directory (no right to mount)"
@@ -105,31 +89,30 @@ read -r _ <"$work/ready"
 sleep 0.7 # names are written twice a second
 
 expect 0 'has loaded .*libluajit-sysprof.so' doctor "$pid"
-grep -q 'note .*the probe is not set' "$work/out" || fail "doctor: no probe"
-grep -q "ok .*/tmp/perf-$pid.map has [1-9]" "$work/out" || fail "doctor: map"
-grep -q "ok .*jitdump /tmp/jit-$pid.dump" "$work/out" || fail "doctor: jitdump"
+grep -q 'note .*the probe is not set' "$work/out" || complain "doctor: no probe"
+grep -q "ok .*/tmp/perf-$pid.map has [1-9]" "$work/out" || complain "doctor: map"
+grep -q "ok .*jitdump /tmp/jit-$pid.dump" "$work/out" || complain "doctor: jitdump"
 expect 0 'would set p:luajit_sysprof/sample' perf-command --dry-run "$pid"
 grep -q luajit_sysprof/sample "$tracing/uprobe_events" &&
-	fail "a dry run sets the probe"
+	complain "a dry run sets the probe"
 
 expect 0 "^perf record -e luajit_sysprof:sample -g -p $pid\$" \
 	perf-command "$pid"
 expect 0 "^perf record -e luajit_sysprof:sample -g -p $pid\$" \
 	perf-command "$pid"
 [ "$(grep -c luajit_sysprof/sample "$tracing/uprobe_events")" -eq 1 ] ||
-	fail "the probe is set twice"
+	complain "the probe is set twice"
 expect 0 'ok .*the probe is set: luajit_sysprof:sample' doctor "$pid"
 
-line=$("$command" perf-command "$pid")
+line=$("$sysprof" perf-command "$pid")
 # shellcheck disable=SC2086 # words of a command
 "$PERF" ${line#perf } -q -o "$work/data" sleep 1
 "$PERF" script -i "$work/data" -F ip,sym 2>/dev/null |
 	grep -c 'spin .*spin.lua:6' >"$work/count" || :
 [ "$(cat "$work/count")" -ge 100 ] ||
-	fail "only $(cat "$work/count") samples by the printed command"
+	complain "only $(cat "$work/count") samples by the printed command"
 expect 1 'BAD .*another clock' doctor -i "$work/data"
 "$PERF" record -q -k mono -e cpu-clock:u -p "$pid" -o "$work/mono" sleep 0.2
 expect 0 'ok .*monotonic clock' doctor -i "$work/mono"
 grep -q 'seen a jitdump: perf inject --jit' "$work/out" ||
-	fail "doctor: the jitdump of the recording"
-exit $status
+	complain "doctor: the jitdump of the recording"

@@ -5,27 +5,14 @@
 # what is left of a profile whose process ends without stop. other-builds.sh has
 # EVENTS_ONLY, the modes of the JIT that only the lines of all events are checked
 # in.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-parse=$top_builddir/tools/luajit-parse-memprof
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
+parser=$top_builddir/tools/luajit-parse-memprof
 LUA_CPATH="${MODULE_BUILDDIR:-$top_builddir}/lib/.libs/?.so;$top_builddir/tools/.libs/?.so;;"
 export LUA_CPATH
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 cp "$top_srcdir/tests/end-to-end/allocations.lua" .
 
-fail()
-{
-	echo "FAIL: $*"
-	[ ! -e tables ] || cat tables
-	exit 1
-}
+evidence=tables
 
 # line MARK: number of the line with that marker.
 line()
@@ -59,7 +46,7 @@ events()
 record()
 {
 	"$LUAJIT" "-j$1" allocations.lua "$2" >marks || fail "allocations.lua $*"
-	"$parse" dump.bin >tables 2>err || fail "$(cat err)"
+	"$parser" dump.bin >tables 2>err || fail "$(cat err)"
 }
 
 # --- every event ----------------------------------------------------------------
@@ -96,7 +83,7 @@ for jit in ${EVENTS_ONLY:-off on}; do
 	bytes=$(wc -c <dump.bin)
 	count=$(awk '/ in all$/ && NF >= 5 { sum += $1 } END { print sum }' tables)
 	expect "bytes an event" "$((bytes / count))" 8 20
-	"$parse" --traces dump.bin >traces
+	"$parser" --traces dump.bin >traces
 	if [ "$jit" = on ]; then
 		grep -q "^.*line $(line leak), TRACE_[0-9]*$" traces ||
 			fail "no trace at the line that leaks"
@@ -104,24 +91,24 @@ for jit in ${EVENTS_ONLY:-off on}; do
 		! grep -q 'TRACE_' traces || fail "a trace without the JIT"
 	fi
 	# Both balances agree where nothing is resized.
-	"$parse" --compat --leak-only dump.bin >compat
+	"$parser" --compat --leak-only dump.bin >compat
 	grep -q "^@allocations.lua:$(line leak) holds" compat ||
 		fail "compat: $(cat compat)"
 
 	record "$jit" '{ path = "dump.bin", stacks = true }'
 	check_full
-	"$parse" --format=folded --weight=count dump.bin >folded 2>err
+	"$parser" --format=folded --weight=count dump.bin >folded 2>err
 	grep -q "main allocations.lua:0 line [0-9]*;keep allocations.lua:[0-9]* line \
 $(line leak) 200[0-9][0-9]$" folded || fail "folded: $(cat folded)"
 	grep -q "main allocations.lua:0 line [0-9]*;.*;in_coroutine allocations.lua:\
 [0-9]* line $(line coroutine) 10[0-9][0-9]$" folded ||
 		fail "the resumer is not below the coroutine: $(cat folded)"
-	"$parse" --format=folded --weight=held dump.bin >held
+	"$parser" --format=folded --weight=held dump.bin >held
 	expect "held by folded leak" \
 		"$(awk -v n="line $(line leak) " 'index($0, n) { print $NF }' \
 			held)" 1000000 2000000
 	for format in html svg; do
-		"$parse" --format=$format --weight=bytes dump.bin |
+		"$parser" --format=$format --weight=bytes dump.bin |
 			grep -q "keep allocations.lua" || fail "$format"
 	done
 done
@@ -182,7 +169,7 @@ memprof { "--leak-only", "--compat", "dump.bin" }
 error "memprof() came back"
 LUA
 "$LUAJIT" read.lua "$(line leak)" >got || fail "read.lua"
-"$parse" --leak-only --compat dump.bin | cmp -s - got || fail "memprof()"
+"$parser" --leak-only --compat dump.bin | cmp -s - got || fail "memprof()"
 code=0
 "$LUAJIT" -e 'require("memprof")("missing.bin")' 2>err || code=$?
 [ $code = 1 ] || fail "memprof() of a missing file: exit code $code"
@@ -211,7 +198,7 @@ for ending in 'os.exit(0)' 'os.exit(0, true)' 'error "as wanted"' 'return'; do
 	rm -f end.bin
 	"$LUAJIT" -e "assert(require 'misc.memprof'.start 'end.bin')
 		t = {} for i = 1, 5000 do t[i] = { i } end $ending" 2>/dev/null || :
-	"$parse" end.bin >tables 2>err || fail "$ending: $(cat err)"
+	"$parser" end.bin >tables 2>err || fail "$ending: $(cat err)"
 	expect "events before $ending" \
 		"$(awk '/ in all$/ && NF >= 5 { print $1; exit }' tables)" \
 		5000 6000
@@ -233,7 +220,7 @@ reader=$!
 	io.open("worked", "w"):close()
 	assert(memprof.stop())' || fail "a slow disk"
 wait $reader
-"$parse" dump.bin >tables 2>err || fail "$(cat err)"
+"$parser" dump.bin >tables 2>err || fail "$(cat err)"
 grep -q 'lost [1-9][0-9]* of [0-9]* events, so balances may be wrong' err ||
 	fail "no word of losses: $(cat err)"
 grep -q 'the writer thread did not keep up' err || fail "$(cat err)"

@@ -3,34 +3,18 @@
 # Names of native code: what a stripped library keeps in a debug file, inlined
 # functions and lines, C++ names, a file that was replaced or is below another
 # root; MiniDebugInfo, names of Rust, and what the VM itself does.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-for tool in c++ objcopy strip xz; do
-	command -v $tool >/dev/null || {
-		echo "SKIP: $tool is not installed"
-		exit 77
-	}
-done
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-fail()
-{
-	echo "FAIL: $*"
-	exit 1
-}
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
+need c++ g++
+need objcopy binutils
+need strip binutils
+need xz xz-utils
 
 # parse OPTION...: stacks of the dump, and what the parser says.
 dump=native.bin
 parse()
 {
-	"$top_builddir/tools/luajit-parse-sysprof" "$@" "$dump" \
+	"$parser" "$@" "$dump" \
 		>stacks 2>notices || { cat notices; fail "parser"; }
 }
 

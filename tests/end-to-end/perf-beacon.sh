@@ -2,11 +2,7 @@
 # SPDX-License-Identifier: MIT
 # perf record sees each chain that the beacon emits, with the names of the map
 # file, in order and to the last frame.
-# work and event come from perf-probe.sh:
-# shellcheck disable=SC1091,SC2154
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}"
+. "${top_srcdir:?run by make check}/tests/common.sh"
 . "$top_srcdir/tests/end-to-end/perf-probe.sh"
 check_perf
 program=$top_builddir/tests/end-to-end/perf_beacon_program
@@ -37,8 +33,5 @@ if ! diff "$work/expected" "$work/got" >"$work/difference"; then
 	exit 1
 fi
 count=$(wc -l <"$work/got")
-[ "$count" -eq 1000 ] || {
-	echo "$count chains instead of 1000"
-	exit 1
-}
+[ "$count" -eq 1000 ] || fail "$count chains instead of 1000"
 echo "$count of 1000 chains in perf as they were emitted"

@@ -2,33 +2,17 @@
 # SPDX-License-Identifier: MIT
 # What perf reads of a perf.data that is made from nothing: kinds of mappings, sizes
 # of attributes, depths, a second event, and a jitdump. Needs no right to record.
-# work comes from perf-record.sh:
-# shellcheck disable=SC1091,SC2154
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}"
-: "${LUAJIT:=luajit}"
+. "${top_srcdir:?run by make check}/tests/common.sh"
 . "$top_srcdir/tests/end-to-end/perf-record.sh"
 check_perf
-command -v "$LUAJIT" >/dev/null ||
-	skip "luajit is missing (Debian package: luajit)"
+need_luajit
 rules=$top_srcdir/tests/end-to-end/perf-rules
-status=0
 pid=$((900000000 + $$)) # no process has it
 map=/tmp/perf-$pid.map
 
-# shellcheck disable=SC2317 # called by the trap
-remove_files()
+clean_up()
 {
 	rm -f "$map"
-	remove_work
-}
-trap remove_files EXIT
-
-fail()
-{
-	echo "FAIL $1"
-	status=1
 }
 
 # write ATTRIBUTE-SIZE ARGUMENT...: the file, and a map that names each mapping.
@@ -54,7 +38,7 @@ looked_up()
 	found=no
 	! grep -q ' hot file\.lua:1 ' "$work/script" || found=yes
 	[ $found = "$1" ] || {
-		fail "$2 $3: a name in the map file is used: $found"
+		complain "$2 $3: a name in the map file is used: $found"
 		cat "$work/script" "$work/log"
 	}
 }
@@ -78,7 +62,7 @@ for bytes in 64 72 96 112 128; do
 	write $bytes map //anon r-x
 	script -F ip,sym
 	grep -q ' hot file\.lua:1' "$work/script" || {
-		fail "attributes of $bytes bytes"
+		complain "attributes of $bytes bytes"
 		cat "$work/log"
 	}
 done
@@ -89,10 +73,10 @@ write 112 map //anon r-x depth 300
 script -F ip,sym
 shown=$(grep -c 'hot' "$work/script" || :)
 [ "$shown" -eq 128 ] || # one of the mapping's own sample
-	fail "depth: $((shown - 1)) frames of 300 without --max-stack"
+	complain "depth: $((shown - 1)) frames of 300 without --max-stack"
 script -F ip,sym --max-stack 1000
 shown=$(grep -c 'hot' "$work/script" || :)
-[ "$shown" -eq 301 ] || fail "depth: $((shown - 1)) frames of 300"
+[ "$shown" -eq 301 ] || complain "depth: $((shown - 1)) frames of 300"
 
 # --- two events ---------------------------------------------------------------------
 
@@ -101,11 +85,11 @@ write 112 map //anon r-x bytes 4096 bytes 1024
 	>"$work/report" 2>"$work/log"
 if ! grep -q "Samples: 2  *of event 'bytes'" "$work/report" ||
 	! grep -q 'Event count (approx.): 5120' "$work/report"; then
-	fail "no histogram of the event 'bytes'"
+	complain "no histogram of the event 'bytes'"
 	cat "$work/report" "$work/log"
 fi
 [ "$(grep -c '100\.00%.* hot file\.lua:1' "$work/report")" -eq 2 ] ||
-	fail "not a histogram for each of two events"
+	complain "not a histogram for each of two events"
 
 # --- a jitdump ----------------------------------------------------------------------
 
@@ -119,11 +103,10 @@ while read -r start time; do
 done <"$work/code"
 "$LUAJIT" "$rules/perf_data.lua" "$work/marked" "${dump_pid%.dump}" 112 \
 	marker "$dump" "$@"
-inject "$work/marked" "$work/injected" || fail "perf inject --jit"
+inject "$work/marked" "$work/injected" || complain "perf inject --jit"
 "$PERF" script -i "$work/injected" -F ip,sym >"$work/script" 2>"$work/log"
 names=$(grep -o 'TRACE_[0-9]*' "$work/script" | sort -u | wc -l)
 [ "$names" -eq 12 ] || {
-	fail "jitdump: $names of 12 names"
+	complain "jitdump: $names of 12 names"
 	cat "$work/inject.log"
 }
-exit $status

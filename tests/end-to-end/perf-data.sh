@@ -4,39 +4,10 @@
 # often, with Lua lines; here, and where only the build ids lead to the objects.
 # Native code that a file has a symbol for is where that file was.
 # Needs no right to record.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}"
-: "${LUAJIT:=luajit}" "${PERF:=perf}"
+. "${top_srcdir:?run by make check}/tests/common.sh"
 programs=$top_srcdir/tests/end-to-end/perf-live
-parser=$top_builddir/tools/luajit-parse-sysprof
-
-skip()
-{
-	echo "SKIP: $1"
-	exit 77
-}
-
-[ "${SANITIZERS:-no}" = no ] ||
-	skip "the sanitizers' runtime cannot be loaded by luajit"
-command -v "$LUAJIT" >/dev/null ||
-	skip "luajit is missing (Debian package: luajit)"
-command -v "$PERF" >/dev/null ||
-	skip "perf is missing (Debian package: linux-perf)"
-work=$(mktemp -d)
-# Without the settings of the user, and without ~/.debug.
-HOME=$work
-export HOME
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
-cd "$work"
-status=0
-
-fail()
-{
-	echo "FAIL $1"
-	status=1
-}
+need_luajit
+need_perf
 
 # As the folded output: root first, each stack once. Deeper than perf shows
 # unless it is asked. A period of more than the interval stands for more samples.
@@ -66,7 +37,7 @@ fold_script()
 same()
 {
 	diff "$1" "$2" >"$work/difference" && return
-	fail "$3: dump (<) and perf (>) differ:"
+	complain "$3: dump (<) and perf (>) differ:"
 	cut -c 1-300 "$work/difference" | head -n 6
 }
 
@@ -104,11 +75,11 @@ for program in recursion callbacks coroutines strings deep; do
 	fold_script perf.data >perf.folded
 	same folded perf.folded "$program"
 	total=$(awk '{ n += $NF } END { print n + 0 }' perf.folded)
-	[ "$total" -ge 500 ] || fail "$program: only $total samples"
+	[ "$total" -ge 500 ] || complain "$program: only $total samples"
 	printf '%-12s %d samples, %d stacks\n' "$program" "$total" \
 		"$(wc -l <folded)"
 done
-grep -q '\(;deep deep\.lua:1\)\{300\}' folded || fail "deep: not deep"
+grep -q '\(;deep deep\.lua:1\)\{300\}' folded || complain "deep: not deep"
 
 # --- native code is where it was -----------------------------------------------
 
@@ -124,12 +95,12 @@ program=$(readlink -f "$(command -v "$LUAJIT")")
 objects perf.data >mapped
 grep -q "^$(readelf -n "$program" | sed -n 's/.*Build ID: //p') $program$" \
 	mapped || {
-	fail "luajit is not mapped with its build id:"
+	complain "luajit is not mapped with its build id:"
 	cat mapped
 }
 "$PERF" report -i perf.data --stdio -g none -s dso,sym 2>/dev/null >dsos
 grep -q "${program##*/} *\[\.\] lua_pcall" dsos ||
-	fail "lua_pcall is not in luajit"
+	complain "lua_pcall is not in luajit"
 
 # A program that is gone: its names are those of the dump.
 cp "$program" gone
@@ -142,7 +113,7 @@ mv gone root.gone
 fold_script gone.data >gone.perf
 same gone.folded gone.perf "a program that is gone"
 objects gone.data >mapped
-grep -q '/gone$' mapped && fail "mapped a file that is gone"
+grep -q '/gone$' mapped && complain "mapped a file that is gone"
 # Another one in its place.
 cp "$(command -v cat)" gone
 "$parser" --format=perf -o gone.data gone.dump 2>/dev/null
@@ -156,31 +127,31 @@ mv root.gone "root/$work/gone"
 fold_script gone.data >gone.perf
 same gone.folded gone.perf "a program below --sysroot"
 objects gone.data >mapped
-grep -q " $work/root$work/gone\$" mapped || fail "--sysroot is not mapped"
+grep -q " $work/root$work/gone\$" mapped || complain "--sysroot is not mapped"
 
 # --- lines ---------------------------------------------------------------------
 
 "$PERF" report -i perf.data --stdio --no-children -g none -s srcline \
 	2>/dev/null | grep -v '^#' >report.srcline
-grep -q ' deep\.lua:[45] *$' report.srcline || fail "no Lua lines"
+grep -q ' deep\.lua:[45] *$' report.srcline || complain "no Lua lines"
 "$PERF" report -i perf.data --stdio -g none -s sym 2>/dev/null >children
-grep -q 'deep deep\.lua:1' children || fail "perf report names no function"
+grep -q 'deep deep\.lua:1' children || complain "perf report names no function"
 "$PERF" annotate -i perf.data --stdio -s 'deep deep.lua:1' 2>/dev/null \
 	>annotated
-grep -q 'sum = sum + i % 3' annotated || fail "no Lua source in perf annotate"
+grep -q 'sum = sum + i % 3' annotated || complain "no Lua source in perf annotate"
 "$PERF" diff perf.data perf.data >report.diff 2>/dev/null
-grep -q '+0\.00%.*deep deep\.lua:1' report.diff || fail "perf diff"
+grep -q '+0\.00%.*deep deep\.lua:1' report.diff || complain "perf diff"
 
 # hotspot's parser takes the first segment for the start of the file, and then
 # knows every function.
 readelf -lW perf.data.lua | awk '$1 == "LOAD" { print $2, $3; exit }' |
-	grep -q '^0x0* 0x0*$' || fail "hotspot would read wrong names"
+	grep -q '^0x0* 0x0*$' || complain "hotspot would read wrong names"
 perfparser=$(find /usr/lib -name hotspot-perfparser -type f 2>/dev/null |
 	head -n 1)
 if [ -n "$perfparser" ]; then
 	"$perfparser" --input perf.data --output parsed 2>/dev/null
-	grep -aq 'deep deep\.lua:1' parsed || fail "hotspot knows no Lua function"
-	grep -aq 'lua_pcall' parsed || fail "hotspot knows no native function"
+	grep -aq 'deep deep\.lua:1' parsed || complain "hotspot knows no Lua function"
+	grep -aq 'lua_pcall' parsed || complain "hotspot knows no native function"
 fi
 
 # --- VM states -----------------------------------------------------------------
@@ -192,7 +163,7 @@ fold_script states.data | sed 's/;\[\([A-Z]*\)\] \([0-9]*\)$/ \2/' |
 	LC_ALL=C sort >states.folded
 same folded states.folded "states"
 "$PERF" report -i states.data --stdio --no-children -g none -s sym \
-	2>/dev/null | grep -q '\[\(TRACE\|LFUNC\)\]' || fail "no VM state"
+	2>/dev/null | grep -q '\[\(TRACE\|LFUNC\)\]' || complain "no VM state"
 
 # --- another machine -----------------------------------------------------------
 
@@ -200,7 +171,7 @@ mkdir elsewhere
 mv perf.data perf.data.lua perf.data.native elsewhere
 fold_script elsewhere/perf.data >lost.folded
 cmp -s folded lost.folded &&
-	fail "the objects are elsewhere, and names were found all the same"
+	complain "the objects are elsewhere, and names were found all the same"
 for object in lua native; do
 	"$PERF" --buildid-dir "$work/cache" buildid-cache \
 		--add "elsewhere/perf.data.$object"
@@ -210,10 +181,9 @@ same folded moved.folded "elsewhere, by build id"
 
 # --- what is refused -----------------------------------------------------------
 
-"$parser" --format=perf deep.dump >/dev/null 2>message && fail "took no -o"
-grep -q 'expected -o FILE' message || fail "no reason for that"
+"$parser" --format=perf deep.dump >/dev/null 2>message && complain "took no -o"
+grep -q 'expected -o FILE' message || complain "no reason for that"
 mkdir taken.data.lua
 "$parser" --format=perf -o taken.data deep.dump 2>message &&
-	fail "succeeded without a companion"
-grep -q 'taken.data.*directory' message || fail "no reason for that"
-exit $status
+	complain "succeeded without a companion"
+grep -q 'taken.data.*directory' message || complain "no reason for that"

@@ -3,26 +3,12 @@
 # luajit-sysprof inject: an ordinary recording gets the Lua stacks of a dump of
 # the same time, and the shares of a program are those that are known: 20, 30
 # and 50 % (examples/shares.lua), within 2 points.
-# work comes from perf-record.sh:
-# shellcheck disable=SC1091,SC2154
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}"
-: "${LUAJIT:=luajit}"
+. "${top_srcdir:?run by make check}/tests/common.sh"
 . "$top_srcdir/tests/end-to-end/perf-record.sh"
-command=$top_builddir/tools/luajit-sysprof
 check_recording
-command -v "$LUAJIT" >/dev/null ||
-	skip "luajit is missing (Debian package: luajit)"
-status=0
+need_luajit
 EXAMPLE_SECONDS=${PERF_INJECT_SECONDS:-6}
 export EXAMPLE_SECONDS
-
-fail()
-{
-	echo "FAIL $1"
-	status=1
-}
 
 cat >"$work/run.lua" <<'END'
 local sysprof = require("misc").sysprof
@@ -40,9 +26,9 @@ check()
 	"$PERF" record -q -k mono -F 997 -e cpu-clock:u "$@" -o "$work/data" \
 		"$LUAJIT" "$jit" "$work/run.lua" "$work/dump" \
 		"$top_srcdir/examples/shares.lua" >"$work/log" 2>&1
-	"$command" inject -i "$work/data" -d "$work/dump" -o "$work/out" \
+	"$sysprof" inject -i "$work/data" -d "$work/dump" -o "$work/out" \
 		>"$work/result" || {
-		fail "$name: inject"
+		complain "$name: inject"
 		return
 	}
 	before=$("$PERF" script -i "$work/data" -F ip 2>/dev/null |
@@ -52,7 +38,7 @@ check()
 	after=$(grep -c '^$' "$work/script" || :)
 	# Without call chains perf script prints no empty lines.
 	[ "$before" -eq 0 ] || [ "$after" -eq "$before" ] ||
-		fail "$name: $before samples became $after"
+		complain "$name: $before samples became $after"
 	printf '%-12s %s; ' "$name" "$(sed -n 1p "$work/result" |
 		sed 's/.*; //')"
 	awk '
@@ -76,9 +62,9 @@ check()
 			exit !(lua && cut == 0 && a > 18 && a < 22 &&
 				b > 28 && b < 32 && c > 48 && c < 52)
 		}
-	' "$work/script" || fail "$name: shares"
+	' "$work/script" || complain "$name: shares"
 	matched=$(sed -n 's/.*(\([0-9]*\)\.[0-9] %).*/\1/p' "$work/result")
-	[ "$matched" -ge 90 ] || fail "$name: only $matched % matched"
+	[ "$matched" -ge 90 ] || complain "$name: only $matched % matched"
 }
 
 check compiled -jon
@@ -87,7 +73,7 @@ check interpreted -joff -g
 
 check registers -joff --user-regs=bx,ip
 grep -q '^[0-9]* are of a Lua function' "$work/result" ||
-	fail "registers: no function is known by them"
+	complain "registers: no function is known by them"
 
 # Two functions that take turns every two milliseconds: which of them a sample is
 # in is known by its time, and to inject by its registers.
@@ -141,7 +127,7 @@ turns()
 	"$PERF" record -q -k mono -F 997 -e cpu-clock:u "$@" -o "$work/data" \
 		"$LUAJIT" -joff "$work/turns.lua" "$work/windows" \
 		"$work/dump" "${PERF_INJECT_SECONDS:-3}" >"$work/log" 2>&1
-	"$command" inject -i "$work/data" -d "$work/dump" -o "$work/out" \
+	"$sysprof" inject -i "$work/data" -d "$work/dump" -o "$work/out" \
 		>"$work/result"
 	"$PERF" script -i "$work/out" --ns -F time,ip,sym 2>/dev/null |
 		awk -v windows="$work/windows" '
@@ -171,14 +157,13 @@ turns "by time"
 by_time=$((1000 * wrong / (right + wrong + 1)))
 turns "by register" --user-regs=bx,ip
 by_register=$((1000 * wrong / (right + wrong + 1)))
-[ "$right" -ge 500 ] || fail "turns: only $right samples"
+[ "$right" -ge 500 ] || complain "turns: only $right samples"
 if [ "$by_register" -gt 10 ] || [ "$by_register" -ge "$by_time" ]; then
-	fail "turns: $by_register of 1000 wrong by register, $by_time by time"
+	complain "turns: $by_register of 1000 wrong by register, $by_time by time"
 fi
 
 "$PERF" record -q -e cpu-clock:u -o "$work/data" true >"$work/log" 2>&1
-"$command" inject -i "$work/data" -d "$work/dump" -o "$work/out" \
-	2>"$work/message" && fail "took a recording with another clock"
+"$sysprof" inject -i "$work/data" -d "$work/dump" -o "$work/out" \
+	2>"$work/message" && complain "took a recording with another clock"
 grep -q 'record with perf record -k mono' "$work/message" ||
-	fail "no remedy for the clock"
-exit $status
+	complain "no remedy for the clock"

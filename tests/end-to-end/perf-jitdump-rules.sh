@@ -2,35 +2,19 @@
 # SPDX-License-Identifier: MIT
 # What perf makes of jitdumps that are not as ours: each rule that ours keep is one
 # that perf trips over. One recording; the dump is changed before each perf inject.
-# work comes from perf-record.sh:
-# shellcheck disable=SC1091,SC2154
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}"
-: "${LUAJIT:=luajit}"
+. "${top_srcdir:?run by make check}/tests/common.sh"
 . "$top_srcdir/tests/end-to-end/perf-record.sh"
 check_recording
-command -v "$LUAJIT" >/dev/null ||
-	skip "luajit is missing (Debian package: luajit)"
+need_luajit
 rules=$top_srcdir/tests/end-to-end/perf-rules
 program=$top_builddir/tests/end-to-end/perf_jitdump_program
-status=0
 pids=
 
-# shellcheck disable=SC2317 # called by the trap
-remove_files()
+clean_up()
 {
 	for pid in $pids; do
 		rm -f "/tmp/jit-$pid.dump" /tmp/jitted-"$pid"-*.so
 	done
-	remove_work
-}
-trap remove_files EXIT
-
-fail()
-{
-	echo "FAIL $1"
-	status=1
 }
 
 # spin DATA PERF-OPTIONS ARGUMENT...: records the program; sets pid.
@@ -105,7 +89,7 @@ expect()
 {
 	what=$1
 	shift
-	[ "$@" ] || fail "$change: $what"
+	[ "$@" ] || complain "$change: $what"
 }
 
 # perf's unwinder: libunwind reads rules in the mapping alone.
@@ -124,7 +108,7 @@ for change in closed "unknown record" same; do
 	expect "all have names" "$names-$named" = 12-100
 	expect "whole stacks" "$whole" -ge 99
 done
-[ "$total" -ge 300 ] || fail "only $total samples"
+[ "$total" -ge 300 ] || complain "only $total samples"
 
 # Code is found from the end of its record. As it is in the object:
 code()
@@ -133,10 +117,10 @@ code()
 }
 is_code='^554883ec..4889fd48ffcd75fb'
 for object in /tmp/jitted-"$pid"-*.so; do
-	code "$object" | grep -q "$is_code" || fail "same: other code"
+	code "$object" | grep -q "$is_code" || complain "same: other code"
 done
 script_lines "$work/lines" -i "$work/injected" -F ip,srcline --no-inline
-grep -q 'spin\.lua:20' "$work/lines" || fail "same: no lines"
+grep -q 'spin\.lua:20' "$work/lines" || complain "same: no lines"
 
 try torn # as by a full disk, or while it is written
 expect "all but the last" "$objects-$names" = 11-11
@@ -147,7 +131,7 @@ expect "nothing behind the end" "$objects-$names" = 2-2
 
 try padded
 for object in /tmp/jitted-"$pid"-*.so; do
-	code "$object" | grep -q "$is_code" && fail "padded: the same code"
+	code "$object" | grep -q "$is_code" && complain "padded: the same code"
 done
 
 # --- unwind rules ---------------------------------------------------------------
@@ -172,7 +156,7 @@ expect "all have names" "$names-$named" = 12-100
 try "no lines"
 expect "names without lines" "$names-$named" = 12-100
 script_lines "$work/lines" -i "$work/injected" -F ip,srcline --no-inline
-grep -q 'spin\.lua:20' "$work/lines" && fail "no lines: lines"
+grep -q 'spin\.lua:20' "$work/lines" && complain "no lines: lines"
 
 # --- rules that are mapped hide what lies behind ----------------------------------
 
@@ -207,4 +191,3 @@ expect "no objects" "$objects" -eq 0
 # With data mappings it is found all the same, which hides the mistake.
 readable data "-g -d"
 expect "objects with perf record -d" "$objects" -eq 12
-exit $status

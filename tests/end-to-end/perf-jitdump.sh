@@ -2,11 +2,7 @@
 # SPDX-License-Identifier: MIT
 # perf inject --jit makes an object of each piece of code in a jitdump, and
 # perf report names it, its lines and its callers.
-# work comes from perf-record.sh:
-# shellcheck disable=SC1091,SC2154
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}"
+. "${top_srcdir:?run by make check}/tests/common.sh"
 . "$top_srcdir/tests/end-to-end/perf-record.sh"
 check_recording
 program=$top_builddir/tests/end-to-end/perf_jitdump_program
@@ -19,19 +15,16 @@ program=$top_builddir/tests/end-to-end/perf_jitdump_program
 	>"$work/maps" 2>/dev/null
 pid=$(sed -n 's|.*r-xp /tmp/jit-\([0-9]*\)\.dump$|\1|p' "$work/maps" |
 	head -n 1)
-[ -n "$pid" ] || {
-	echo "perf has recorded no mapping of the jitdump"
-	exit 1
+[ -n "$pid" ] || fail "perf has recorded no mapping of the jitdump"
+clean_up()
+{
+	rm -f "/tmp/jit-$pid.dump" /tmp/jitted-"$pid"-*.so
 }
-trap 'rm -f "/tmp/jit-$pid.dump" /tmp/jitted-"$pid"-*.so; remove_work' EXIT
 
 inject "$work/data" "$work/injected"
 objects=$(find /tmp -maxdepth 1 -name "jitted-$pid-*.so" | wc -l)
-[ "$objects" -eq 12 ] || {
-	echo "$objects objects made of 12 pieces of code"
-	cat "$work/inject.log"
-	exit 1
-}
+[ "$objects" -eq 12 ] ||
+	{ cat inject.log; fail "$objects objects made of 12 pieces of code"; }
 
 script_lines "$work/script" -i "$work/injected" -F ip,sym,srcline --no-inline
 # One line a sample: leaf symbol, its line, is main among the callers?

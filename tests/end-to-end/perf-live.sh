@@ -4,20 +4,13 @@
 # of the dump, every single one, and as often.
 # perf shows 127 frames at most unless a setting of the machine is changed; the
 # programs stay below that.
-# work and event come from perf-probe.sh:
-# shellcheck disable=SC1091,SC2154
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}"
-: "${LUAJIT:=luajit}"
+. "${top_srcdir:?run by make check}/tests/common.sh"
 seconds=${PERF_LIVE_SECONDS:-2}
 programs=$top_srcdir/tests/end-to-end/perf-live
-parser=$top_builddir/tools/luajit-parse-sysprof
 
 . "$top_srcdir/tests/end-to-end/perf-probe.sh"
 check_perf
-command -v "$LUAJIT" >/dev/null ||
-	skip "luajit is missing (Debian package: luajit)"
+need_luajit
 set_probe "$top_builddir/lib/.libs/libluajit-sysprof.so"
 
 # record PROGRAM-MODE, where the mode is interpreted or compiled: leaves perf.data
@@ -58,10 +51,8 @@ compare()
 check_samples()
 {
 	read -r samples <"$work/$1/samples"
-	[ "$samples" -ge $((seconds * 500)) ] || {
-		echo "FAIL $1: only $samples samples in $seconds s"
-		return 1
-	}
+	[ "$samples" -ge $((seconds * 500)) ] ||
+		complain "$1: only $samples samples in $seconds s"
 }
 
 # A comparison that cannot fail proves nothing.
@@ -72,25 +63,19 @@ check_comparison()
 	sed '1s/^[^;]*;/0x1;/' "$work/$1/folded" >"$work/$1/root"
 	for wrong in count line root; do
 		if compare "$1" $wrong >/dev/null; then
-			echo "self-test: a wrong $wrong was not noticed"
-			return 1
+			complain "self-test: a wrong $wrong was not noticed"
 		fi
 	done
 }
 
-status=0
 for program in recursion callbacks coroutines strings; do
 	for mode in interpreted compiled; do
 		run=$program-$mode
-		record "$run" || {
-			echo "FAIL $run: perf record failed"
-			exit 1
-		}
+		record "$run" || fail "$run: perf record failed"
 		print_stacks "$run"
 		printf '%-24s ' "$run"
-		compare "$run" folded || status=1
-		check_samples "$run" || status=1
+		compare "$run" folded || complain "$run"
+		check_samples "$run"
 	done
 done
-check_comparison recursion-interpreted || status=1
-exit $status
+check_comparison recursion-interpreted

@@ -3,34 +3,19 @@
 # What perf makes of map files, for code in memory of each kind: the rules that ours
 # keeps, and those that are why. Names come through what stackcollapse-perf.pl does
 # with them.
-# work comes from perf-record.sh:
-# shellcheck disable=SC1091,SC2154
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}"
-: "${LUAJIT:=luajit}" "${STACKCOLLAPSE:=stackcollapse-perf.pl}"
+. "${top_srcdir:?run by make check}/tests/common.sh"
+: "${STACKCOLLAPSE:=stackcollapse-perf.pl}"
 . "$top_srcdir/tests/end-to-end/perf-record.sh"
 check_recording
-command -v "$LUAJIT" >/dev/null ||
-	skip "luajit is missing (Debian package: luajit)"
+need_luajit
 rules=$top_srcdir/tests/end-to-end/perf-rules
 program=$top_builddir/tests/end-to-end/perf_map_program
-status=0
 maps=
 
-# shellcheck disable=SC2317 # called by the trap
-remove_files()
+clean_up()
 {
 	# shellcheck disable=SC2086 # words
 	rm -f $maps
-	remove_work
-}
-trap remove_files EXIT
-
-fail()
-{
-	echo "FAIL $1"
-	status=1
 }
 
 # record OUTPUT COMMAND...: sets map, the path of its map file.
@@ -71,14 +56,14 @@ samples()
 shown()
 {
 	for name; do
-		[ "$(samples "$name")" -gt 0 ] || fail "$what: no '$name'"
+		[ "$(samples "$name")" -gt 0 ] || complain "$what: no '$name'"
 	done
 }
 
 hidden()
 {
 	for name; do
-		[ "$(samples "$name")" -eq 0 ] || fail "$what: '$name'"
+		[ "$(samples "$name")" -eq 0 ] || complain "$what: '$name'"
 	done
 }
 
@@ -115,9 +100,9 @@ done >"$map"
 look
 for kind in anon protected heap shared; do
 	[ "$(count $kind)" -eq 16 ] ||
-		fail "$kind: $(count $kind) of 16 functions have names"
+		complain "$kind: $(count $kind) of 16 functions have names"
 done
-[ "$(count memfd)" -eq 0 ] || fail "memfd: perf has names for it"
+[ "$(count memfd)" -eq 0 ] || complain "memfd: perf has names for it"
 what="memory"
 shown 'in /memfd:code (deleted)'
 
@@ -142,9 +127,9 @@ shown abc prefixed 'with  spaces a.lua:1' last_lin
 older=$(samples older_6)
 newer=$(samples newer_6)
 if [ "$older" -eq 0 ] && [ "$newer" -eq 0 ]; then
-	fail "overlap: neither name is shown"
+	complain "overlap: neither name is shown"
 elif [ "$older" -gt 0 ] && [ "$newer" -gt 0 ]; then
-	fail "overlap: both names are shown"
+	complain "overlap: both names are shown"
 fi
 
 rm -f "$map"
@@ -152,7 +137,7 @@ look
 what="no map"
 hidden abc
 [ "$(samples "in $map")$(samples 'in //anon')" != 00 ] ||
-	fail "no map: samples are gone"
+	complain "no map: samples are gone"
 
 # --- whose file it is -------------------------------------------------------------
 
@@ -160,7 +145,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	every anon >"$map"
 	chown 65534:65534 "$map"
 	look
-	[ "$(count anon)" -eq 16 ] || fail "owner: nobody's map is not used"
+	[ "$(count anon)" -eq 16 ] || complain "owner: nobody's map is not used"
 	chown 0:0 "$map"
 	chmod 755 "$work"
 	for mode in 600 644; do
@@ -173,7 +158,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 		read -r named <"$work/count"
 		case $mode-$named in
 		600-0 | 644-[1-9]*) ;;
-		*) fail "mode $mode: $named samples have names" ;;
+		*) complain "mode $mode: $named samples have names" ;;
 		esac
 	done
 else
@@ -195,7 +180,7 @@ look
 seconds=$(($(date +%s) - start))
 what="a million lines"
 shown first_of_many last_of_many
-[ $seconds -le 60 ] || fail "a million lines: $seconds s"
+[ $seconds -le 60 ] || complain "a million lines: $seconds s"
 echo "a million lines: $seconds s"
 rm -f "$map"
 
@@ -232,9 +217,9 @@ collapse()
 collapse areas >"$work/collapsed"
 for name in f a:b quote offset 'to;there_[i]'; do
 	grep -qxF "$name" "$work/collapsed" ||
-		fail "names: no '$name' in a flame graph"
+		complain "names: no '$name' in a flame graph"
 done
-grep -q 'load' "$work/collapsed" && fail "names: '(load)' in a flame graph"
+grep -q 'load' "$work/collapsed" && complain "names: '(load)' in a flame graph"
 
 record odd "$LUAJIT" "$rules/odd_names.lua" "$work/dump"
 sed -n 's/^[0-9a-f]* [0-9a-f]* \(TRACE_.*\)$/\1/p' "$map" | sort -u >"$work/given"
@@ -242,11 +227,10 @@ collapse odd | grep 'TRACE_' >"$work/collapsed"
 # Those that ran long enough for a sample.
 comm -13 "$work/given" "$work/collapsed" >"$work/changed"
 [ ! -s "$work/changed" ] || {
-	fail "names that are changed in a flame graph:"
+	complain "names that are changed in a flame graph:"
 	cat "$work/changed"
 }
 for part in 'plain\.lua' '\[load\]' 'x\\x28y' 'semi\\x3bcolon' 'caf' 'there\.lua'; do
-	grep -q "TRACE_.*$part" "$work/collapsed" || fail "names: no $part"
+	grep -q "TRACE_.*$part" "$work/collapsed" || complain "names: no $part"
 done
 echo "$(wc -l <"$work/collapsed") odd names, as they were given"
-exit $status

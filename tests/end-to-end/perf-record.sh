@@ -1,35 +1,14 @@
 # SPDX-License-Identifier: MIT
-# Sourced by the tests that have real perf record without a probe, or read only. Sets
-# $work, a directory of the test's own.
+# Sourced after common.sh by the tests that have real perf record without a probe, or
+# read only.
 # shellcheck shell=sh
-
-: "${PERF:=perf}"
-
-skip()
-{
-	echo "SKIP: $1"
-	exit 77
-}
-
-# shellcheck disable=SC2317 # called by the trap
-remove_work()
-{
-	rm -rf "$work"
-}
+: "${work:?}"
 
 check_perf()
 {
 	[ "${SANITIZERS:-no}" = no ] ||
 		skip "a sanitizer adds frames and cannot be loaded by luajit"
-	command -v "$PERF" >/dev/null ||
-		skip "perf is missing (Debian package: linux-perf)"
-	work=$(mktemp -d)
-	# Without the settings of the user, and without ~/.debug: perf record puts
-	# objects there, and perf script reads what others have half written.
-	HOME=$work
-	export HOME
-	trap remove_work EXIT
-	trap 'exit 1' HUP INT TERM
+	need_perf
 }
 
 check_recording()

@@ -2,35 +2,19 @@
 # SPDX-License-Identifier: MIT
 # An ordinary perf record of stock luajit: traces have names by the map file;
 # by the jitdump also lines and callers, and names that change with time.
-# work comes from perf-record.sh:
-# shellcheck disable=SC1091,SC2154
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}"
-: "${LUAJIT:=luajit}"
+. "${top_srcdir:?run by make check}/tests/common.sh"
 programs=$top_srcdir/tests/end-to-end/perf-traces
 . "$top_srcdir/tests/end-to-end/perf-record.sh"
 check_recording
-command -v "$LUAJIT" >/dev/null ||
-	skip "luajit is missing (Debian package: luajit)"
-status=0
+need_luajit
 pids=
 
-# shellcheck disable=SC2317 # called by the trap
-remove_files()
+clean_up()
 {
 	for pid in $pids; do
 		rm -f "/tmp/perf-$pid.map" "/tmp/jit-$pid.dump" \
 			/tmp/jitted-"$pid"-*.so
 	done
-	remove_work
-}
-trap remove_files EXIT
-
-fail()
-{
-	echo "FAIL $1"
-	status=1
 }
 
 # record NAME [PERF-OPTION]... -- PROGRAM...: sets pid.
@@ -39,10 +23,8 @@ record()
 	name=$1
 	shift
 	"$PERF" record -q -e cpu-clock:u -o "$work/$name" "$@" \
-		>"$work/$name.log" 2>&1 || {
-		cat "$work/$name.log"
-		exit 1
-	}
+		>"$work/$name.log" 2>&1 ||
+		{ cat "$work/$name.log"; fail "perf record"; }
 	pid=$("$PERF" script -i "$work/$name" -F comm,pid 2>/dev/null |
 		awk '$1 != "perf" { print $(NF); exit }')
 	pids="$pids $pid"
@@ -59,11 +41,11 @@ record map -F 2000 -- "$LUAJIT" "$programs/lines.lua" map 1 "$work/traces"
 "$PERF" report -i "$work/map" --no-children -s sym --stdio 2>/dev/null |
 	grep -v '^#' >"$work/map.report"
 grep -q 'TRACE_[0-9]* .*lines\.lua:[0-9]*$' "$work/map.report" ||
-	fail "map: no trace has a name"
+	complain "map: no trace has a name"
 # What runs in memory of its own is named.
 unknown=$("$PERF" script -i "$work/map" -F ip,sym,dso 2>/dev/null |
 	grep -c 'unknown.*\(//anon\|perf-[0-9]*\.map\)' || :)
-[ "$unknown" -eq 0 ] || fail "map: $unknown samples in traces have no name"
+[ "$unknown" -eq 0 ] || complain "map: $unknown samples in traces have no name"
 
 # --- jitdump -------------------------------------------------------------------
 
@@ -79,7 +61,7 @@ done
 traces=$(cat "$work/traces")
 # A trace may have been collected since.
 if [ "$traces" -lt 2 ] || [ "$objects" -lt "$traces" ]; then
-	fail "jitdump: $objects objects for $traces traces"
+	complain "jitdump: $objects objects for $traces traces"
 fi
 
 script_lines "$work/lines.script" -i "$work/lines.injected" \
@@ -115,7 +97,7 @@ awk -v work="lines.lua:$(line_of work)" \
 			inlined_count >= total * .05)
 	}
 ' "$work/lines.script" || {
-	fail "jitdump: lines or callers"
+	complain "jitdump: lines or callers"
 	grep -o 'lines\.lua:[0-9]*' "$work/lines.script" | sort | uniq -c
 	sort -u "$work/lines.script.log"
 }
@@ -141,7 +123,7 @@ for kind in map jitdump; do
 				exit !(inherited >= 150 && own >= 150 &&
 					nameless == 0)
 			}
-		' || fail "fork: names of the child ($kind)"
+		' || complain "fork: names of the child ($kind)"
 done
 
 # --- several VMs -----------------------------------------------------------------
@@ -174,7 +156,7 @@ for kind in map jitdump; do
 					right["late1"] >= 250 &&
 					nameless <= (kind == "map" ? 0 : 1000))
 			}
-		' || fail "VMs: names ($kind)"
+		' || complain "VMs: names ($kind)"
 done
 
 # --- flushes -------------------------------------------------------------------
@@ -192,6 +174,5 @@ for kind in jitdump map; do
 		>"$work/flushes.script"
 	printf '%s: ' "$kind"
 	"$LUAJIT" "$programs/compare.lua" "$work/flushes.script" \
-		"$work/windows" || fail "flushes: names of other times ($kind)"
+		"$work/windows" || complain "flushes: names of other times ($kind)"
 done
-exit $status

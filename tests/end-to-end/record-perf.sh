@@ -2,36 +2,11 @@
 # SPDX-License-Identifier: MIT
 # luajit-sysprof record --perf: perf record runs beside the command, with the probe
 # where that may be set, and without it, or not at all, where it must be.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-: "${PERF:=perf}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-tools=$(cd "$top_builddir/tools" && pwd)
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
 tracing=/sys/kernel/tracing
-work=$(mktemp -d)
-# Without the settings of the user, and without ~/.debug.
-HOME=$work
-export HOME
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 unset LUA_CPATH
-
-fail()
-{
-	echo "FAIL: $*"
-	[ ! -e log ] || cat log
-	exit 1
-}
-
-check_dump()
-{
-	[ "$(tail -c 1 dump.bin | od -An -tx1)" = " 80" ] ||
-		fail "the dump has no end record"
-}
+evidence=log
 
 cat >program.lua <<'LUA'
 local function hot(seconds)
@@ -50,11 +25,11 @@ LUA
 mkdir bin
 ln -s "$(command -v "$LUAJIT")" bin/luajit
 status=0
-PATH=$work/bin "$tools/luajit-sysprof" record --perf -o dump.bin -- \
+PATH=$work/bin "$sysprof" record --perf -o dump.bin -- \
 	luajit program.lua 0.2 >log 2>&1 || status=$?
 [ $status = 3 ] || fail "without perf: status $status"
 grep -q 'it is not installed' log || fail "nothing said of a missing perf"
-check_dump
+check_whole dump.bin
 
 # --- jitdumps -------------------------------------------------------------------------
 
@@ -64,7 +39,7 @@ mkdir jitdumps
 jitdump()
 {
 	status=0
-	PATH=$work/bin "$tools/luajit-sysprof" record --perf=jitdump \
+	PATH=$work/bin "$sysprof" record --perf=jitdump \
 		--perf-dir=jitdumps --perf-unwind="$1" -o dump.bin -- \
 		luajit program.lua 0.2 >log 2>&1 || status=$?
 	[ $status = 3 ] || fail "--perf-unwind=$1: status $status"
@@ -83,14 +58,11 @@ grep -qx 0 records || fail "--perf-unwind=off: no code in the jitdump"
 jitdump on
 grep -q 'PERF_UNWIND must be "mapped", "file" or "off", got "on"' log ||
 	fail "--perf-unwind=on was not refused"
-"$tools/luajit-sysprof" record --perf=map --perf-unwind=off -- true 2>log &&
+"$sysprof" record --perf=map --perf-unwind=off -- true 2>log &&
 	fail "--perf-unwind without a jitdump was not refused"
 grep -q 'need --perf=jitdump' log || fail "no reason for that"
 
-command -v "$PERF" >/dev/null || {
-	echo "SKIP: perf is missing (Debian package: linux-perf)"
-	exit 77
-}
+need_perf
 if [ "$(command -v "$PERF")" != "$(command -v perf)" ]; then
 	ln -s "$(command -v "$PERF")" bin/perf
 	PATH=$work/bin:$PATH
@@ -104,17 +76,15 @@ fi
 record()
 {
 	status=0
-	"$tools/luajit-sysprof" record -i 1 -o dump.bin "$@" >log 2>&1 ||
-		status=$?
+	"$sysprof" record -i 1 -o dump.bin "$@" >log 2>&1 || status=$?
 	[ $status = 3 ] || fail "status $status"
-	check_dump
+	check_whole dump.bin
 }
 
 set_before=$(cat $tracing/uprobe_events 2>/dev/null || true)
 record --perf -- "$LUAJIT" program.lua 1
 if ! grep -q 'perf.data: [1-9]' log && grep -q 'perf: it does not record' log; then
-	echo "SKIP: $(grep 'does not record' log)"
-	exit 77
+	skip "$(grep 'does not record' log)"
 fi
 grep -q 'perf.data: [1-9][0-9]* bytes' log || fail "no word of perf.data"
 if grep -q 'the probe cannot be set' log; then
@@ -131,7 +101,7 @@ fi
 	fail "a probe was left: $(cat $tracing/uprobe_events)"
 
 # A supervisor's signal ends all three.
-"$tools/luajit-sysprof" record --perf -i 1 -o dump.bin -- \
+"$sysprof" record --perf -i 1 -o dump.bin -- \
 	"$LUAJIT" program.lua 30 >log 2>&1 &
 recorder=$!
 sleep 3
@@ -140,18 +110,18 @@ status=0
 wait $recorder || status=$?
 [ $status = 143 ] || fail "status $status after SIGTERM"
 grep -q 'perf.data: [1-9]' log || fail "no perf.data after SIGTERM"
-check_dump
+check_whole dump.bin
 
 # --- without rights -----------------------------------------------------------------------
 
 chmod 755 .
 if [ "$(id -u)" = 0 ] &&
-	setpriv --reuid=65534 test -x "$tools/luajit-sysprof" 2>/dev/null; then
+	setpriv --reuid=65534 test -x "$sysprof" 2>/dev/null; then
 	mkdir -m 777 other
 	cd other
 	status=0
 	HOME=$PWD setpriv --reuid=65534 --clear-groups \
-		"$tools/luajit-sysprof" record --perf -i 1 -o dump.bin -- \
+		"$sysprof" record --perf -i 1 -o dump.bin -- \
 		"$LUAJIT" ../program.lua 1 >../log 2>&1 || status=$?
 	cd ..
 	# A library that is built where others may not read is none of perf's.

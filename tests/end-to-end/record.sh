@@ -2,37 +2,21 @@
 # SPDX-License-Identifier: MIT
 # luajit-sysprof record: whatever way a command ends, its dump is whole and its
 # exit status handed on; its children and the programs that it executes.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-tools=$(cd "$top_builddir/tools" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
 unset LUA_CPATH
-
-fail()
-{
-	echo "FAIL: $*"
-	exit 1
-}
 
 record()
 {
-	"$tools/luajit-sysprof" record -i 1 "$@"
+	"$sysprof" record -i 1 "$@"
 }
 
 # check DUMP LEAST: it is whole, and has so many samples of hot().
 check()
 {
-	[ "$(tail -c 1 "$1" | od -An -tx1)" = " 80" ] ||
-		fail "$1 has no end record"
-	samples=$("$tools/luajit-parse-sysprof" --include='hot program.lua:1' \
-		"$1" 2>parser.err | awk '{ sum += $NF } END { print sum + 0 }')
+	check_whole "$1"
+	samples=$("$parser" --include='hot program.lua:1' \
+		"$1" 2>parser.err | sum_samples)
 	[ "$samples" -ge "$2" ] || fail "$1 has only $samples samples of hot()"
 }
 
@@ -92,7 +76,7 @@ grep -q 'dump.bin: [1-9][0-9]* bytes' log || fail "the dump is not told of"
 
 # A supervisor signals the recorder, a terminal the command.
 for number in TERM HUP; do
-	"$tools/luajit-sysprof" record -i 1 -o dump.bin -- \
+	"$sysprof" record -i 1 -o dump.bin -- \
 		"$LUAJIT" program.lua signal >log 2>&1 &
 	recorder=$!
 	sleep 2
@@ -116,7 +100,6 @@ check dump.bin 300
 mkdir show
 cp dump.bin show/sysprof.bin
 cd show
-sysprof=$tools/luajit-sysprof
 "$sysprof" report | grep -q '^_start;.*;hot program.lua:1' || fail report
 "$sysprof" report --guest-only sysprof.bin >log
 grep -q 'main program.lua:0;hot program.lua:1 [0-9]' log || fail "--guest-only"
@@ -153,7 +136,7 @@ grep -q 'no LuaJIT was met' log || fail "that there is no dump is not told"
 i=0
 while [ $i -lt 15 ]; do
 	status=0
-	"$tools/luajit-sysprof" record -i 0.05 -o dump.bin -- \
+	"$sysprof" record -i 0.05 -o dump.bin -- \
 		"$LUAJIT" program.lua exec >log 2>&1 || status=$?
 	[ $status = 0 ] || { cat log; fail "exec: status $status"; }
 	i=$((i + 1))

@@ -2,24 +2,9 @@
 # SPDX-License-Identifier: MIT
 # A profile in several dumps: each is whole and readable by itself, each sample is
 # in one of them, and together they take no more than they may.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-tools=$(cd "$top_builddir/tools" && pwd)
-program=$(cd "$top_srcdir/tests/end-to-end" && pwd)/rotate.lua
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-fail()
-{
-	echo "FAIL: $*"
-	exit 1
-}
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
+program=$top_srcdir/tests/end-to-end/rotate.lua
 
 run()
 {
@@ -34,7 +19,7 @@ sum()
 	pattern=$1
 	shift
 	for dump; do
-		"$tools/luajit-parse-sysprof" "$dump" || fail "$dump: see above"
+		"$parser" "$dump" || fail "$dump: see above"
 	done | awk -v pattern="$pattern" \
 		'$0 ~ pattern { sum += $NF } END { print sum + 0 }'
 }
@@ -43,8 +28,7 @@ run time
 set -- dump.bin.*
 [ $# = "$dumps" ] || fail "$# dumps, report() says $dumps"
 for dump; do
-	[ "$(tail -c 1 "$dump" | od -An -tx1)" = " 80" ] ||
-		fail "$dump has no end record"
+	check_whole "$dump"
 	expr "$dump" : 'dump\.bin\.[0-9]*\.20[0-9]*T[0-9]*\.[0-9]*Z$' \
 		>/dev/null || fail "$dump: not named by process and time"
 	[ "$(sum '(unknown|symbol table full)' "$dump")" = 0 ] ||
@@ -70,7 +54,7 @@ bytes=$(cat "$@" | wc -c)
 [ "$bytes" -le $((1310720)) ] || fail "$bytes bytes of dumps, allowed are 1 MiB"
 sum . "$@" >/dev/null
 last=$(printf '%s\n' "$@" | tail -n 1)
-"$tools/luajit-parse-sysprof" --compat "$last" >compat
+"$parser" --compat "$last" >compat
 grep -q 'lua_pcall' compat || fail "the known format lacks names in $last"
 
 run fork
@@ -101,7 +85,7 @@ local start = os.time()
 repeat for i = 1, 1e6 do end until os.time() - start > 2
 LUA
 unset LUA_CPATH
-"$tools/luajit-sysprof" record --rotate=1 -- "$LUAJIT" loop.lua 2>told ||
+"$sysprof" record --rotate=1 -- "$LUAJIT" loop.lua 2>told ||
 	fail "record: $(cat told)"
 set -- sysprof.bin.*
 [ $# -ge 2 ] || fail "record --rotate made $# dumps"

@@ -4,16 +4,8 @@
 # function, line and VM state within one point, JIT off and on.
 # $LUAJIT may be several words: a loader and a LuaJIT of another system.
 # shellcheck disable=SC2086
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
 
 sample_count=20000
 programs="functions rare lines traces"
@@ -23,7 +15,7 @@ script=$top_srcdir/tests/end-to-end/shares.lua
 
 fold()
 {
-	"$top_builddir/tools/luajit-parse-sysprof" "$@" sysprof.bin
+	"$parser" "$@" sysprof.bin
 }
 
 # Percent of the samples whose stack has the text: share_with TEXT, from stdin.
@@ -51,35 +43,24 @@ check()
 {
 	program=$1
 	shift
-	$LUAJIT "$@" "$script" "$program" $sample_count >log || {
-		cat log
-		echo "FAIL: $program $*"
-		exit 1
-	}
+	$LUAJIT "$@" "$script" "$program" $sample_count >log ||
+		{ cat log; fail "$program $*"; }
 	got=$(awk '$1 == "samples" { print $2 }' log)
-	if [ "$got" -lt $sample_count ]; then
-		echo "SKIP: the clock of this machine gives only $got samples"
-		exit 77
-	fi
-	[ "$(fold | awk '{ sum += $NF } END { print sum }')" = "$got" ] || {
-		echo "FAIL: the dump of $program $* has not $got samples"
-		exit 1
-	}
+	[ "$got" -ge $sample_count ] ||
+		skip "the clock of this machine gives only $got samples"
+	[ "$(fold | sum_samples)" = "$got" ] ||
+		fail "the dump of $program $* has not $got samples"
 	grep ^expect log >expected.txt
 	while read -r _ kind name percent; do
 		share=$(share_of "$kind" "$name")
 		echo "$program $*: $kind $name $percent % -> $share %"
 		awk -v a="$percent" -v b="$share" \
-			'BEGIN { exit !(a - b <= 1 && b - a <= 1) }' || {
-			echo "FAIL: more than one point"
-			failed=yes
-		}
+			'BEGIN { exit !(a - b <= 1 && b - a <= 1) }' ||
+			complain "more than one point"
 	done <expected.txt
 }
 
-failed=no
 for program in $SHARES_PROGRAMS; do
 	check "$program" -joff
 	check "$program" -jon
 done
-[ $failed = no ]

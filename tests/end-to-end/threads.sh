@@ -2,32 +2,16 @@
 # SPDX-License-Identifier: MIT
 # Several VMs and threads in one process: a session for each VM, one for all of
 # them, VMs that move between threads, come, go and call each other.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-host=$(cd "$top_builddir/tests/end-to-end" && pwd)/threads_host
-parser=$(cd "$top_builddir/tools" && pwd)/luajit-parse-sysprof
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-fail()
-{
-	echo "FAIL: $*"
-	exit 1
-}
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
+host=$top_builddir/tests/end-to-end/threads_host
 
 # count DUMP REGEX [OPTION...]: samples whose stack has such a frame.
 count()
 {
 	dump=$1 frame=$2
 	shift 2
-	"$parser" --include="$frame" "$@" "$dump" 2>parser.err |
-		awk '{ sum += $NF } END { print sum + 0 }'
+	"$parser" --include="$frame" "$@" "$dump" 2>parser.err | sum_samples
 }
 
 between()

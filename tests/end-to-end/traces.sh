@@ -1,25 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Names of traces in map file and jitdump, on stock luajit.
-set -eu
-
-: "${top_srcdir:?run by make check}"
-: "${LUAJIT:=luajit}" "${LUA_CPATH:=;;}"
-
-skip()
-{
-	echo "SKIP: $1"
-	exit 77
-}
-
-[ "${SANITIZERS:-no}" = no ] ||
-	skip "the sanitizers' runtime cannot be loaded by luajit"
-command -v "$LUAJIT" >/dev/null ||
-	skip "luajit is missing (Debian package: luajit)"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
-cd "$work"
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
+: "${LUA_CPATH:=;;}"
 "$LUAJIT" "$top_srcdir/tests/end-to-end/traces.lua" "$work"
 
 # In a container the files have the pid that the process has there.

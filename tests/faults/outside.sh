@@ -3,24 +3,15 @@
 # What the system refuses or lacks: clocks, places for files, limits, disks, pipes. A
 # profile is refused by name or goes on with less, nothing crashes, and the next one
 # starts.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-program=$(cd "$top_srcdir/tests/faults" && pwd)/outside.lua
-deny=$(cd "$top_builddir/tests/faults" && pwd)/deny
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
+program=$top_srcdir/tests/faults/outside.lua
+deny=$top_builddir/tests/faults/deny
 chmod 777 .
-failed=
 
 # A case that this machine cannot have is told; if none ran, all is skipped.
 ran=0
-skipped=
+left_out=
 
 run()
 {
@@ -30,15 +21,14 @@ run()
 		ran=$((ran + 1))
 		echo "ok   $case"
 	else
-		echo "FAIL $case (exit $?): $(tail -n 5 "$case.log")"
-		failed="$failed $case"
+		complain "$case (exit $?): $(tail -n 5 "$case.log")"
 	fi
 }
 
-skip()
+leave_out()
 {
-	echo "skip $1: $2"
-	skipped="$skipped $1"
+	echo "left out $1: $2"
+	left_out="$left_out $1"
 }
 
 # in_own_mounts CASE COMMANDS: as root of mounts that nobody else sees.
@@ -48,7 +38,7 @@ in_own_mounts()
 	if unshare -m sh -c "$2" 2>/dev/null; then
 		run "$case" unshare -m sh -c "$2"' && exec "$@"' sh
 	else
-		skip "$case" "no mounts of its own: that needs root"
+		leave_out "$case" "no mounts of its own: that needs root"
 	fi
 }
 
@@ -58,7 +48,7 @@ if "$deny" perf_event_open true 2>/dev/null; then
 	run no_clock "$deny" perf_event_open,timer_create,setitimer,getitimer
 	run signals_without_perf "$deny" perf_event_open
 else
-	skip "no_perf no_thread_timer no_clock signals_without_perf" "no seccomp"
+	leave_out "no_perf no_thread_timer no_clock signals_without_perf" "no seccomp"
 fi
 
 # This directory stays as it is.
@@ -77,7 +67,7 @@ run blocked env
 if [ "$(id -u)" = 0 ]; then
 	run threads env
 else
-	skip threads "only root can become a user without threads"
+	leave_out threads "only root can become a user without threads"
 fi
 
 mkfifo pipe
@@ -85,8 +75,4 @@ sh -c 'exec <pipe; sleep 1' &
 run pipe env
 wait
 
-[ -z "$failed" ] || exit 1
-[ $ran -gt 0 ] || {
-	echo "SKIP:$skipped"
-	exit 77
-}
+[ $ran -gt 0 ] || skip "$left_out"

@@ -2,20 +2,10 @@
 # SPDX-License-Identifier: MIT
 # What the host does to the signal of the samples, its mask and its timer during a
 # profile: it keeps them, and what was missed is told, by the report and by the dump.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-program=$(cd "$top_srcdir/tests/faults" && pwd)/signals.lua
-faults=$(cd "$top_builddir/tests/faults" && pwd)
-parser=$(cd "$top_builddir/tools" && pwd)/luajit-parse-sysprof
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-failed=
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
+program=$top_srcdir/tests/faults/signals.lua
+faults=$top_builddir/tests/faults
 
 # run CASE [COMMAND...]
 run()
@@ -26,8 +16,7 @@ run()
 		"$faults/.libs/host_handlers.so" "$case" >"$case.log" 2>&1; then
 		echo "ok   $case"
 	else
-		echo "FAIL $case (exit $?): $(tail -n 5 "$case.log")"
-		failed="$failed $case"
+		complain "$case (exit $?): $(tail -n 5 "$case.log")"
 	fi
 }
 
@@ -35,10 +24,8 @@ run()
 told()
 {
 	"$parser" signals.bin 2>told >/dev/null
-	grep -q "  $1: [0-9]" told || {
-		echo "FAIL: the dump does not tell of \"$1\": $(cat told)"
-		failed="$failed told"
-	}
+	grep -q "  $1: [0-9]" told ||
+		complain "the dump does not tell of \"$1\": $(cat told)"
 }
 
 run ignored
@@ -57,4 +44,3 @@ if "$faults/deny" perf_event_open true 2>/dev/null; then
 else
 	echo "skip the timers: no seccomp"
 fi
-[ -z "$failed" ]

@@ -2,25 +2,10 @@
 # SPDX-License-Identifier: MIT
 # Dumps that the disk does not take, or takes slowly: what is lost is counted, later
 # dumps come, errors say what helps, and children inherit nothing.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-program=$(cd "$top_srcdir/tests/faults" && pwd)/writes.lua
-preload=$(cd "$top_builddir/tests/faults" && pwd)/.libs/fail_nth.so
-parser=$(cd "$top_builddir/tools" && pwd)/luajit-parse-sysprof
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-fail()
-{
-	echo "FAIL: $*"
-	exit 1
-}
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
+program=$top_srcdir/tests/faults/writes.lua
+preload=$top_builddir/tests/faults/.libs/fail_nth.so
 
 run()
 {
@@ -34,7 +19,7 @@ sum_up()
 	samples=0 unwritten=0
 	for dump; do
 		"$parser" --partial "$dump" >folded 2>told || fail "$dump: $(cat told)"
-		samples=$((samples + $(awk '{ n += $NF } END { print n + 0 }' folded)))
+		samples=$((samples + $(sum_samples <folded)))
 		unwritten=$((unwritten + $(sed -n \
 			's/.*  dump not written: //p' told | head -n 1 | grep . ||
 			echo 0)))

@@ -3,21 +3,23 @@
 # luajit-sysprof record -p on real programs, idle and at work: an editor, a name
 # server with many threads, and the workers of a web server under load. They answer
 # before, meanwhile and afterwards.
-# shellcheck disable=SC1091,SC2034,SC2154
 program=luajit
 . "${top_srcdir:?run by make check}/tests/real/common.sh"
-: "${LUAJIT:=luajit}"
 pids=
-# shellcheck disable=SC2086
-trap '[ -z "$pids" ] || kill $pids 2>/dev/null || true; rm -rf "$work"' EXIT
 shown=
+
+clean_up()
+{
+	# shellcheck disable=SC2086
+	[ -z "$pids" ] || kill $pids 2>/dev/null || :
+}
 
 # attach OPTION... PID: two in a row, so that the libraries are there already.
 attach()
 {
-	"$record" record -i 1 -d 0.2 -o first.bin -p "$1" >log 2>&1 ||
+	"$sysprof" record -i 1 -d 0.2 -o first.bin -p "$1" >log 2>&1 ||
 		{ cat log; fail "attaching to $program"; }
-	"$record" record -i 1 -d "$2" -o dump.bin -p "$1" >log 2>&1 ||
+	"$sysprof" record -i 1 -d "$2" -o dump.bin -p "$1" >log 2>&1 ||
 		{ cat log; fail "attaching to $program once more"; }
 	check_whole first.bin
 	check_whole dump.bin
@@ -26,7 +28,7 @@ attach()
 
 case $("$LUAJIT" -e 'local s = os.clock() repeat until os.clock() - s > 3' &
 	sleep 0.5
-	"$record" record -d 0.1 -o any.bin -p $! 2>&1) in
+	"$sysprof" record -d 0.1 -o any.bin -p $! 2>&1) in
 *ptrace_scope* | *CAP_SYS_PTRACE* | *"not permitted"*)
 	skip "ptrace is not allowed here" ;;
 esac
@@ -66,52 +68,12 @@ fi
 if command -v dnsdist >/dev/null; then
 	program=dnsdist
 	port=53$(($$ % 90 + 10))
-	cat >dnsdist.conf <<LUA
-setLocal("127.0.0.1:$port")
-setSecurityPollSuffix("")
-newServer("127.0.0.1:9")
-local function hot_rule()
-	local s, from = 0, os.clock()
-	repeat
-		for i = 1, 10000 do s = s + i % 7 end
-	until os.clock() - from > 0.002
-	return s
-end
-addAction(AllRule(), LuaAction(function(query)
-	hot_rule()
-	return DNSAction.Refused, ""
-end))
-LUA
-	cat >ask.lua <<'LUA'
-local ffi = require "ffi"
-ffi.cdef [[
-typedef struct { uint16_t family, port; uint8_t address[4]; char zero[8]; } place;
-int socket(int, int, int); int connect(int, const place *, unsigned);
-long send(int, const void *, size_t, int); long recv(int, void *, size_t, int);
-int setsockopt(int, int, int, const void *, unsigned);
-]]
-local port, seconds = tonumber(arg[1]), tonumber(arg[2])
-local to = ffi.new("place", 2, bit.rshift(bit.bswap(port), 16),
-	{ 127, 0, 0, 1 })
-local fd = ffi.C.socket(2, 2, 0)
-local patience = ffi.new("long[2]", 2, 0)
-ffi.C.setsockopt(fd, 1, 20, patience, 16)
-assert(ffi.C.connect(fd, to, 16) == 0)
-local query = "\1\2\1\0\0\1\0\0\0\0\0\0\4test\7example\0\0\1\0\1"
-local answer, asked, answers = ffi.new("char[512]"), 0, 0
-local ends = os.time() + seconds
-repeat
-	ffi.C.send(fd, query, #query, 0)
-	asked = asked + 1
-	if ffi.C.recv(fd, answer, 512, 0) > 0 then answers = answers + 1 end
-until os.time() >= ends
-print(asked, answers)
-LUA
+	write_dnsdist_files $port
 	dnsdist --supervised --disable-syslog -C dnsdist.conf >dnsdist.log 2>&1 &
 	server=$!
 	pids="$pids $server"
 	sleep 2
-	"$LUAJIT" ask.lua $port 7 >answers &
+	"$LUAJIT" ask.lua $port 1000000 7 >answers &
 	asker=$!
 	sleep 0.5
 	attach $server 4
@@ -129,19 +91,7 @@ fi
 
 # --- nginx ------------------------------------------------------------------------------
 
-unpack_nginx()
-{
-	packages="libnginx-mod-http-lua libnginx-mod-http-ndk lua-resty-core
-		lua-resty-lrucache libluajit2-5.1-2"
-	mkdir packages root
-	# shellcheck disable=SC2086
-	(cd packages && apt-get download -q $packages) >log 2>&1 || return 1
-	for package in packages/*.deb; do
-		dpkg -x "$package" root
-	done
-}
-
-if command -v nginx >/dev/null && command -v wrk >/dev/null && unpack_nginx; then
+if command -v nginx >/dev/null && command -v wrk >/dev/null && unpack_nginx_lua; then
 	program=nginx
 	port=84$(($$ % 90 + 10))
 	root=$work/root
@@ -149,7 +99,7 @@ if command -v nginx >/dev/null && command -v wrk >/dev/null && unpack_nginx; the
 	# The workers are another user's, who may not reach a build directory.
 	user=
 	setpriv --reuid=65534 --regid=65534 --clear-groups \
-		test -r "$tools/../preload/.libs/libluajit-sysprof-agent.so" ||
+		test -r "$top_builddir/preload/.libs/libluajit-sysprof-agent.so" ||
 		user="user root;"
 	cat >nginx.conf <<CONF
 $user

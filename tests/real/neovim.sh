@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # neovim without a screen: LuaJIT beside libuv's signal handlers and threads.
-# shellcheck disable=SC1091,SC2034,SC2154
 program=nvim
+package=neovim
 . "${top_srcdir:?run by make check}/tests/real/common.sh"
 
 cat >edit.lua <<'LUA'
@@ -22,7 +22,7 @@ io.open("result", "w"):write(sum, "\n")
 from = os.clock()
 repeat hot_editor() until os.clock() - from > 0.6
 LUA
-HOME=$work "$record" record -i 1 -o dump.bin -- \
+HOME=$work "$sysprof" record -i 1 -o dump.bin -- \
 	nvim --headless -u NONE -c "luafile edit.lua" -c qa >log 2>&1 ||
 	{ cat log; fail "nvim ended with $?"; }
 [ "$(cat result)" = 2999998 ] || fail "hot_lua computed $(cat result)"

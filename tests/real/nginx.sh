@@ -3,21 +3,18 @@
 # nginx with Lua under load: a daemon whose workers are forked, with OpenResty's
 # LuaJIT. That one cannot be installed beside LuaJIT's development files, so the
 # packages are unpacked here if they are not installed.
-# shellcheck disable=SC1091,SC2034,SC2154
 program=nginx
 . "${top_srcdir:?run by make check}/tests/real/common.sh"
-command -v wrk >/dev/null || skip "wrk, which makes the load, is not installed"
+need wrk # makes the load
+clean_up()
+{
+	[ ! -e pid ] || kill "$(cat pid)" 2>/dev/null || :
+}
+
 port=83$(($$ % 90 + 10))
 
-packages="libnginx-mod-http-lua libnginx-mod-http-ndk lua-resty-core
-	lua-resty-lrucache libluajit2-5.1-2"
-mkdir packages root
-# shellcheck disable=SC2086
-(cd packages && apt-get download -q $packages) >log 2>&1 ||
+unpack_nginx_lua ||
 	skip "libnginx-mod-http-lua cannot be downloaded: $(tail -n 1 log)"
-for package in packages/*.deb; do
-	dpkg -x "$package" root
-done
 root=$work/root
 modules=$root/usr/lib/nginx/modules
 
@@ -47,10 +44,9 @@ end
 ngx.say(hot_page(100000))
 LUA
 LD_LIBRARY_PATH=$(dirname "$(find "$root" -name 'libluajit-5.1.so.2' | head -n 1)") \
-	"$record" record -i 1 -o dump.bin -- \
+	"$sysprof" record -i 1 -o dump.bin -- \
 	nginx -e "$work/error.log" -c "$work/nginx.conf" >log 2>&1 ||
 	{ cat log error.log; fail "nginx ended with $?"; }
-trap 'kill "$(cat "$work/pid" 2>/dev/null)" 2>/dev/null || true; rm -rf "$work"' EXIT
 sleep 1
 wrk -t1 -c8 -d4s "http://127.0.0.1:$port/" >wrk.log || fail "wrk ended with $?"
 requests=$(awk '/requests in/ { print $1 }' wrk.log)

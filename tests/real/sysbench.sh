@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # sysbench: a VM on each of its threads, LuaJIT as a shared library.
-# shellcheck disable=SC1091,SC2034,SC2154
 program=sysbench
 . "${top_srcdir:?run by make check}/tests/real/common.sh"
 
@@ -16,7 +15,7 @@ function event()
 	sysbench.rand.uniform(1, 100)
 end
 LUA
-"$record" record -i 1 -o dump.bin -- \
+"$sysprof" record -i 1 -o dump.bin -- \
 	sysbench "$PWD/bench.lua" --threads=3 --time=3 run >log 2>&1 ||
 	{ cat log; fail "sysbench ended with $?"; }
 check_whole dump.bin

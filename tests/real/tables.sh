@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 # What the unwind tables of real programs cost: 15 ms of CPU time and 2 MiB for
 # luajit, 100 ms and 8 MiB for nginx with modules and the 30 libraries they need.
-# shellcheck disable=SC1091,SC2034,SC2154
 program=nginx
 . "${top_srcdir:?run by make check}/tests/real/common.sh"
 preload=$top_builddir/tests/real/.libs/tables_at_exit.so
@@ -18,20 +17,16 @@ check()
 		fail "$1: wanted $2 objects in $3 ms and $4 KiB"
 }
 
-LD_PRELOAD=$preload "${LUAJIT:?}" -e 'require "ffi"' 2>luajit.log
+LD_PRELOAD=$preload "$LUAJIT" -e 'require "ffi"' 2>luajit.log
 check luajit 6 15 2048 luajit.log
 
 # Modules that need many libraries, and those of them that are not installed.
 packages=$(apt-get install -s --no-install-recommends libnginx-mod-http-geoip \
 	libnginx-mod-http-image-filter libnginx-mod-http-xslt-filter \
 	libnginx-mod-mail libnginx-mod-stream 2>log | awk '/^Inst/ { print $2 }')
-mkdir packages root
 # shellcheck disable=SC2086
-(cd packages && apt-get download -q $packages) >log 2>&1 ||
+unpack_packages $packages ||
 	skip "the modules cannot be downloaded: $(tail -n 1 log)"
-for package in packages/*.deb; do
-	dpkg -x "$package" root
-done
 for module in root/usr/lib/nginx/modules/*.so /usr/lib/nginx/modules/*.so; do
 	[ ! -e "$module" ] || echo "load_module $(realpath "$module");"
 done >nginx.conf

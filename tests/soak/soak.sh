@@ -2,12 +2,8 @@
 # SPDX-License-Identifier: MIT
 # A profile at 10 kHz of a program in which everything moves, for SOAK_SECONDS
 # (1800): it must not crash, hang or grow. Part of `make check-long`.
-set -eu
-
-: "${top_srcdir:?run by make check-long}" "${top_builddir:?}" "${LUAJIT:?}"
+. "${top_srcdir:?run by make check}/tests/common.sh"
 seconds=${SOAK_SECONDS:-1800}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 # The LuaJIT of the system is not sanitized, but can load a library that is.
 preload=
 if [ "${SANITIZERS:-no}" = yes ]; then
@@ -17,17 +13,12 @@ if [ "${SANITIZERS:-no}" = yes ]; then
 fi
 cp "$top_builddir/tests/unit/.libs/late_library.so" "$work/late.so"
 timeout $((seconds + 120)) env LD_PRELOAD="$preload" "$LUAJIT" "$top_srcdir/tests/soak/soak.lua" \
-	"$work/late.so" "$work/soak.bin" "$seconds" >"$work/log" 2>&1 || {
-	echo "FAIL: exit status $?"
-	cat "$work/log"
-	exit 1
-}
+	"$work/late.so" "$work/soak.bin" "$seconds" >"$work/log" 2>&1 ||
+	{ cat "$work/log"; fail "exit status $?"; }
 cat "$work/log"
-"$top_builddir/tools/luajit-parse-sysprof" "$work/soak.bin" \
+"$parser" "$work/soak.bin" \
 	-o "$work/soak.folded"
 grown_kib=$(sed -n 's/.*, \(-\{0,1\}[0-9]*\) KiB more resident$/\1/p' \
 	"$work/log")
-[ "$grown_kib" -lt 65536 ] || [ -n "$preload" ] || {
-	echo "FAIL: grew by $grown_kib KiB"
-	exit 1
-}
+[ "$grown_kib" -lt 65536 ] || [ -n "$preload" ] ||
+	fail "grew by $grown_kib KiB"

@@ -3,32 +3,19 @@
 # luajit-parse-sysprof and any bytes: with an address space of 256 MB it never
 # ends but by an answer. Inputs that are no files, or none of ours; dumps that
 # promise more than they have; stacks and names without end.
-set -euo pipefail
-
-: "${top_builddir:?run by make check}"
-parse=$top_builddir/tools/luajit-parse-sysprof
+set -o pipefail
+. "${top_srcdir:?run by make check}/tests/common.sh"
 make_dump=$top_builddir/tests/write_small_dump
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 formats=(folded top html svg speedscope firefox callgrind json compat)
-if [ -n "${SANITIZERS:-}" ]; then
-	echo "SKIP: sanitizers need more address space than 256 MB"
-	exit 77
-fi
-
-die()
-{
-	echo "FAIL: $1"
-	head -c 2000 err
-	exit 1
-}
+[ -z "${SANITIZERS:-}" ] ||
+	skip "sanitizers need more address space than 256 MB"
+evidence=err
 
 # limited ARGUMENT...: exit code in $code. 124 is a time-out, over 128 a crash.
 limited()
 {
 	code=0
-	(ulimit -v 262144; exec timeout 60 "$parse" "$@") >out 2>err </dev/null ||
+	(ulimit -v 262144; exec timeout 60 "$parser" "$@") >out 2>err </dev/null ||
 		code=$?
 }
 
@@ -37,12 +24,12 @@ expect()
 	wanted=$1
 	shift
 	limited "$@"
-	[ "$code" = "$wanted" ] || die "exit code $code, expected $wanted: $*"
+	[ "$code" = "$wanted" ] || fail "exit code $code, expected $wanted: $*"
 }
 
 says()
 {
-	grep -qF -- "$1" err || die "expected on standard error: $1"
+	grep -qF -- "$1" err || fail "expected on standard error: $1"
 }
 
 # --- inputs that are no dumps -------------------------------------------------
@@ -65,7 +52,7 @@ head -c 200 small.bin >pipe &
 expect 1 pipe
 says "pipe: at offset "
 says "the input ends"
-expect 1 "$parse"
+expect 1 "$parser"
 says "not a sysprof dump"
 head -c 100000 /dev/zero >zeros
 expect 1 zeros
@@ -82,7 +69,7 @@ while [ $at -lt "$size" ]; do
 	expect 1 cut.bin
 	says "cut.bin: at offset "
 	limited --partial --format="$format" cut.bin
-	[ "$code" = 0 ] || die "--partial of $at bytes: exit code $code"
+	[ "$code" = 0 ] || fail "--partial of $at bytes: exit code $code"
 	at=$((at + 37))
 done
 
@@ -124,14 +111,14 @@ done
 for format in "${formats[@]}"; do
 	expect 0 --format="$format" names.bin
 	[ "$format" = compat ] || grep -q 'the_end\.lua' out ||
-		die "$format: a long name lost its end"
+		fail "$format: a long name lost its end"
 	[ "$format" = compat ] || [ "$(wc -c <out)" -lt 200000 ] ||
-		die "$format: a long name is not shortened"
+		fail "$format: a long name is not shortened"
 done
 
 corpus=${LUAJIT_SYSPROF_CORPUS:-/nonexistent}
 for dump in "$corpus"/malformed/*.bin; do
 	[ -e "$dump" ] || break
 	limited --partial "$dump"
-	[ "$code" -le 1 ] || die "$dump: exit code $code"
+	[ "$code" -le 1 ] || fail "$dump: exit code $code"
 done

@@ -3,16 +3,8 @@
 # Every output format has the same samples in the same stacks: dumps of our
 # encoder, and recorded ones where LUAJIT_SYSPROF_CORPUS names them. What
 # Debian's go can tell of the pprof output is looked at too, where there is go.
-set -eu
-
-: "${top_builddir:?run by make check}" "${top_srcdir:?}"
-parse=$top_builddir/tools/luajit-parse-sysprof
-if ! command -v python3 >/dev/null; then
-	echo "SKIP: no python3 to read the formats back"
-	exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need python3
 
 for dump in small labelled hostile names; do
 	"$top_builddir/tests/write_small_dump" $dump >"$work/$dump.bin"
@@ -23,11 +15,11 @@ set -- "$work/small.bin" "$work/labelled.bin" "$work/hostile.bin" \
 for dump in "${LUAJIT_SYSPROF_CORPUS:-/nonexistent}"/sysprof/*.bin; do
 	[ ! -e "$dump" ] || set -- "$@" "$dump"
 done
-python3 "$top_srcdir/tests/tools/check-formats.py" "$parse" "$@"
+python3 "$top_srcdir/tests/tools/check-formats.py" "$parser" "$@"
 
 # Valgrind's own reader takes the Callgrind output.
 if command -v callgrind_annotate >/dev/null; then
-	"$parse" --format=callgrind "$work/small.bin" -o "$work/callgrind" \
+	"$parser" --format=callgrind "$work/small.bin" -o "$work/callgrind" \
 		2>/dev/null
 	callgrind_annotate "$work/callgrind" >"$work/annotated"
 	for line in '^7 .*PROGRAM TOTALS' '^2 .*app.lua:fib app.lua:3'; do
@@ -37,7 +29,7 @@ if command -v callgrind_annotate >/dev/null; then
 	echo "callgrind_annotate agrees"
 fi
 
-if "$parse" --help | grep -q 'not in this build'; then
+if "$parser" --help | grep -q 'not in this build'; then
 	exit 0
 fi
 if ! command -v go >/dev/null; then
@@ -47,7 +39,7 @@ fi
 
 # pprof itself reads what we write, and adds up to the same.
 export HOME="$work" PPROF_TMPDIR="$work"
-"$parse" --format=pprof "$work/small.bin" -o "$work/small.pb.gz" 2>/dev/null
+"$parser" --format=pprof "$work/small.bin" -o "$work/small.pb.gz" 2>/dev/null
 go tool pprof -sample_index=samples -top "$work/small.pb.gz" \
 	>"$work/top" 2>"$work/err" || { cat "$work/err"; exit 1; }
 grep -q 'accounting for 7, 100% of 7 total' "$work/top" ||
@@ -59,7 +51,7 @@ for tag in state thread vm coroutine trace process; do
 	grep -q "^ *$tag: Total" "$work/tags" ||
 		{ echo "no label $tag"; cat "$work/tags"; exit 1; }
 done
-"$parse" --format=pprof "$work/labelled.bin" -o "$work/labelled.pb.gz" \
+"$parser" --format=pprof "$work/labelled.bin" -o "$work/labelled.pb.gz" \
 	2>/dev/null
 go tool pprof -tags "$work/labelled.pb.gz" >"$work/tags" 2>/dev/null
 grep -A 3 "^ *label: Total" "$work/tags" | grep -q '/search$' ||

@@ -2,19 +2,11 @@
 # SPDX-License-Identifier: MIT
 # The help, the manual page and the completion of luajit-parse-sysprof know the
 # same options and formats.
-set -euo pipefail
-
-: "${top_builddir:?run by make check}" "${top_srcdir:?}"
+set -o pipefail
+. "${top_srcdir:?run by make check}/tests/common.sh"
 PATH=$top_builddir/tools:$PATH
 page=$top_srcdir/doc/luajit-parse-sysprof.1
-# shellcheck disable=SC1091 # looked at on its own
 . "$top_srcdir/tools/completion/luajit-parse-sysprof.bash"
-
-die()
-{
-	echo "FAIL: $1"
-	exit 1
-}
 
 # reply WORD...: completes the last word.
 reply()
@@ -32,25 +24,25 @@ completes()
 	shift
 	reply "$@"
 	[[ " ${COMPREPLY[*]} " == *" $expected "* ]] ||
-		die "'$*' is not completed to $expected: ${COMPREPLY[*]}"
+		fail "'$*' is not completed to $expected: ${COMPREPLY[*]}"
 }
 
 mapfile -t options < <(luajit-parse-sysprof --help |
 	grep -oE -- '--[a-z]+(-[a-z]+)*' | sort -u)
-[ ${#options[@]} -gt 20 ] || die "only ${#options[@]} options in the help"
+[ ${#options[@]} -gt 20 ] || fail "only ${#options[@]} options in the help"
 for option in "${options[@]}"; do
 	grep -q -e "Fl ${option#-}\( \|\$\)" "$page" ||
-		die "$option is not in the manual page"
+		fail "$option is not in the manual page"
 	reply "${option%?}"
 	[[ " ${COMPREPLY[*]} " == *" $option"[=\ ]* ]] ||
-		die "$option is not completed: ${COMPREPLY[*]}"
+		fail "$option is not completed: ${COMPREPLY[*]}"
 done
 
 mapfile -t formats < <(_luajit_parse_sysprof_values --format)
-[ ${#formats[@]} -gt 9 ] || die "only ${#formats[@]} formats"
+[ ${#formats[@]} -gt 9 ] || fail "only ${#formats[@]} formats"
 for format in "${formats[@]}"; do
 	grep -q "^\.It Cm $format\( \|\$\)" "$page" ||
-		die "format $format is not in the manual page"
+		fail "format $format is not in the manual page"
 	completes "$format" --format = "${format%?}"
 done
 completes GC,TRACE --state = GC,TR
@@ -59,7 +51,5 @@ completes coroutine --group co
 completes label --group la
 [[ -z $(type -t _nothing_like_it) ]] # bash, and no other shell
 
-cd "$(mktemp -d)"
-trap 'rm -rf "$PWD"' EXIT
 touch sysprof.bin
 completes sysprof.bin sys
