@@ -6,6 +6,9 @@
  */
 #include "walk_sig.h"
 
+/* Of a thread, by the default of RLIMIT_STACK. */
+#define STACK_BYTES_MAX (8u << 20)
+
 /* The tail's places are used in turn: it has the outermost frames. */
 static void append_native(struct walk *walk, struct native_frame frame)
 {
@@ -25,6 +28,7 @@ static void append_code(struct walk *walk, uint64_t address)
 
 static void append_marker(struct walk *walk, enum frame_marker marker)
 {
+	walk->is_whole = false;
 	append_native(walk, (struct native_frame){.kind = NATIVE_MARKER,
 	                                          .marker = (uint8_t)marker});
 }
@@ -304,6 +308,22 @@ static void show_merged(struct walk *walk)
 	show_pending(walk);
 }
 
+/* The innermost VM's; where code without unwind rules hides it, that of the VM
+ * expected, if it stands on the stack of this thread and not of another one. */
+static int32_t find_state(const struct walk *walk, const struct vm *vm,
+                          const struct vm_chain *chain, uint64_t sp)
+{
+	uint64_t cframe;
+
+	if (walk->vm_frame_count > 0)
+		return vm_read_state(walk->vm_frames[0].vm);
+	if (walk->is_whole)
+		return ~VMSTATE_C;
+	cframe = vm_chain_next_cframe(chain);
+	return cframe >= sp && cframe - sp < STACK_BYTES_MAX ? vm_read_state(vm)
+	                                                     : ~VMSTATE_C;
+}
+
 void walk_stack(struct walk *walk, const struct vm *vm,
                 const ucontext_t *context, const struct walk_visitor *visitor,
                 void *visitor_context, struct walk_facts *facts)
@@ -320,6 +340,7 @@ void walk_stack(struct walk *walk, const struct vm *vm,
 	words.stack_pointer = registers.sp;
 	walk->native_count = 0;
 	walk->vm_frame_count = 0;
+	walk->is_whole = true;
 	walk->visitor = visitor;
 	walk->context = visitor_context;
 	unwind_cache_begin(&walk->rules);
@@ -330,7 +351,7 @@ void walk_stack(struct walk *walk, const struct vm *vm,
 	show_merged(walk);
 	unwind_cache_end(&walk->rules);
 	facts->vm = walk->vm_frame_count > 0 ? walk->vm_frames[0].vm : NULL;
-	facts->vmstate = vm_read_state(facts->vm ? facts->vm : vm);
+	facts->vmstate = find_state(walk, vm, &chain, words.stack_pointer);
 	facts->thread = facts->vm ? walk->vm_frames[0].thread : 0;
 	facts->trace_number = walk->guest.trace_number;
 }

@@ -6,6 +6,7 @@
 #ifndef LIB_WALK_SIG_H
 #define LIB_WALK_SIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <ucontext.h>
 
@@ -47,6 +48,7 @@ struct walk {
 	struct native_frame head[WALK_HEAD];
 	struct native_frame tail[WALK_TAIL]; /* a ring */
 	size_t native_count; /* of all frames, those in between included */
+	bool is_whole;       /* no native frame is missing */
 	struct vm_frame vm_frames[WALK_VM_FRAMES_MAX];
 	size_t vm_frame_count;
 	struct guest_walk guest;
@@ -71,8 +73,9 @@ struct walk_visitor {
 /* After a walk: */
 struct walk_facts {
 	const struct vm *vm; /* innermost on the stack, NULL: there is none */
-	int32_t vmstate;     /* its state word, else that of the VM expected */
-	uint64_t thread;     /* innermost lua_State, 0: none */
+	int32_t vmstate; /* its state word; that of the VM expected where the
+	                      * thread may be in it; else ~VMSTATE_C */
+	uint64_t thread; /* innermost lua_State, 0: none */
 	uint32_t trace_number; /* trace that holds the innermost Lua frame, 0:
 	                        * none */
 };

@@ -73,6 +73,19 @@ samples=$("$host" small) || fail "small"
 [ "$(count small.bin 'work_small[0-3].lua:8')" -ge 1000 ] ||
 	fail "small.bin has only $(count small.bin work_small) samples of threads"
 
+# --- a thread without a VM -----------------------------------------------------------
+
+# Its state is its own, and not that of the VM which runs elsewhere.
+"$host" native || fail "native"
+[ "$(count native.bin burn_natively)" -ge 50 ] ||
+	fail "native.bin has only $(count native.bin burn_natively) native samples"
+[ "$(count native.bin 'work_main.lua:8' --state=TRACE)" -ge 50 ] ||
+	fail "the VM is not in compiled code"
+"$parser" --include=burn_natively --group=state native.bin >by-state
+if grep -v '^\[state CFUNC];' by-state; then
+	fail "native.bin: a thread without a VM has the state of one"
+fi
+
 # --- VMs in each other -------------------------------------------------------------
 
 "$host" nested || fail "nested"

@@ -7,6 +7,8 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,6 +273,42 @@ static void profile_small_stacks(void)
 	lua_close(L);
 }
 
+/* A thread that never runs Lua, beside a VM in compiled code. */
+static _Atomic bool native_ends;
+static _Atomic uint64_t native_rounds;
+
+__attribute__((noinline)) static void burn_natively(void)
+{
+	for (int i = 0; i < 100000; i++)
+		atomic_fetch_add_explicit(&native_rounds, 1,
+		                          memory_order_relaxed);
+}
+
+static void *run_natively(void *argument)
+{
+	while (!native_ends)
+		burn_natively();
+	return argument;
+}
+
+static void profile_native(void)
+{
+	pthread_t thread;
+	lua_State *L = open_vm("main");
+
+	if (pthread_create(&thread, NULL, run_natively, NULL) != 0)
+		fail("pthread_create", "native");
+	run(L, "burn(0.1)"
+	       "assert(misc.sysprof.start { mode = 'C', interval = 1,"
+	       " overhead = 100,"
+	       " path = 'native.bin', scope = 'process' })"
+	       "burn(1)"
+	       "assert(misc.sysprof.stop())");
+	native_ends = true;
+	pthread_join(thread, NULL);
+	lua_close(L);
+}
+
 /* VMs in each other on one stack, two of them with a session of their own. */
 static lua_State *inner;
 
@@ -319,10 +357,12 @@ int main(int argc, char **argv)
 		profile_small_stacks();
 	else if (strcmp(what, "nested") == 0)
 		profile_nested();
+	else if (strcmp(what, "native") == 0)
+		profile_native();
 	else if (strcmp(what, "perf") == 0)
 		profile_for_perf(argc > 2 ? argv[2] : "map");
 	else
-		fail("usage",
-		     "threads_host each|process|churn|small|nested|perf");
+		fail("usage", "threads_host "
+		              "each|process|churn|small|nested|native|perf");
 	return 0;
 }
