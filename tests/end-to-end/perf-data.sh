@@ -129,6 +129,49 @@ same gone.folded gone.perf "a program below --sysroot"
 objects gone.data >mapped
 grep -q " $work/root$work/gone\$" mapped || complain "--sysroot is not mapped"
 
+# --- the kernel's frames -------------------------------------------------------
+
+cat >kernel.lua <<'END'
+local sysprof = require("misc").sysprof
+local ok, why = sysprof.start { mode = "C", interval = 1, path = "kernel.dump",
+	kernel = true }
+if not ok then
+	print(why)
+	os.exit(77)
+end
+local file = assert(io.open("/proc/self/maps"))
+local finish = os.clock() + 1
+repeat
+	file:seek("set")
+	file:read("*a")
+until os.clock() >= finish
+assert(sysprof.stop())
+END
+if "$LUAJIT" kernel.lua >kernel.why; then
+	"$parser" kernel.dump | LC_ALL=C sort >kernel.folded
+	"$parser" --format=perf -o kernel.data kernel.dump
+	fold_script kernel.data >kernel.perf
+	same kernel.folded kernel.perf "the kernel's frames"
+	"$PERF" report -i kernel.data --stdio --no-children -g none -s dso,sym \
+		>kernel.report 2>kernel.warnings
+	grep -q 'kernel\.data\.kernel *\[k\] ' kernel.report ||
+		fail "perf report takes no frame for the kernel's"
+	grep 'kernel\.data\.native *\[\.\] .*vfs_read' kernel.report &&
+		fail "perf report takes the kernel's code for the program's"
+	grep -i 'kernel' kernel.warnings && fail "perf report warns of the kernel"
+	mkdir kernel.elsewhere
+	mv kernel.data* kernel.elsewhere
+	for object in lua native kernel; do
+		"$PERF" --buildid-dir "$work/cache" buildid-cache \
+			--add "kernel.elsewhere/kernel.data.$object"
+	done
+	fold_script kernel.elsewhere/kernel.data >kernel.moved
+	same kernel.folded kernel.moved "the kernel's frames elsewhere"
+else
+	echo "without the kernel's frames: $(cat kernel.why)"
+fi
+[ ! -e perf.data.kernel ] || fail "an object for no frames of the kernel"
+
 # --- lines ---------------------------------------------------------------------
 
 "$PERF" report -i perf.data --stdio --no-children -g none -s srcline \

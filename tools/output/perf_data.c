@@ -25,6 +25,10 @@
 #define COMMAND_NAME     "luajit"
 #define INTERVAL_UNKNOWN 1
 
+/* No address of a sample is there. */
+#define KERNEL_ADDRESS UINT64_C(0xffffffff81000000)
+#define KERNEL_BYTES   0x1000
+
 struct section {
 	uint64_t offset;
 	uint64_t bytes;
@@ -49,6 +53,8 @@ struct writer {
 	struct perf_record record;
 	uint64_t *chain; /* leaf first */
 	size_t chain_capacity;
+	size_t chain_count;
+	unsigned mode; /* PERF_RECORD_MISC_*: of the chain's last address */
 	uint64_t data_bytes;
 };
 
@@ -98,23 +104,47 @@ static void write_mapping(struct writer *writer, const struct who *who,
 /* Deeper than a record's 64 KiB has room for: the root's side is left out. */
 #define CHAIN_MAX 8000
 
-static size_t make_chain(struct writer *writer, uint32_t node,
-                         enum sample_state state)
+static unsigned mode_of(const struct writer *writer, uint32_t node)
+{
+	const struct profile *profile = writer->profile;
+	uint32_t frame = profile->nodes[node].frame;
+
+	return profile->frames[frame].flags & PROFILE_FLAG_KERNEL
+	               ? PERF_RECORD_MISC_KERNEL
+	               : PERF_RECORD_MISC_USER;
+}
+
+/* A mark stands before the first address of user code or of the kernel. */
+static void add_address(struct writer *writer, unsigned mode, uint64_t address)
+{
+	if (mode != writer->mode)
+		writer->chain[writer->chain_count++] =
+			mode == PERF_RECORD_MISC_KERNEL
+				? (uint64_t)PERF_CONTEXT_KERNEL
+				: (uint64_t)PERF_CONTEXT_USER;
+	writer->mode = mode;
+	writer->chain[writer->chain_count++] = address;
+}
+
+static void make_chain(struct writer *writer, uint32_t node,
+                       enum sample_state state)
 {
 	const struct profile_node *nodes = writer->profile->nodes;
-	size_t count = 0;
 
 	writer->chain = memory_grow(writer->chain, &writer->chain_capacity,
-	                            CHAIN_MAX + 2, sizeof(*writer->chain));
+	                            CHAIN_MAX + 4, sizeof(*writer->chain));
+	writer->chain_count = 0;
+	writer->mode = 0;
 	if (writer->objects.has_states)
-		writer->chain[count++] = writer->objects.states[state];
+		add_address(writer, PERF_RECORD_MISC_USER,
+		            writer->objects.states[state]);
 	if (node == PROFILE_ROOT)
-		writer->chain[count++] = writer->objects.no_stack;
-	for (; node != PROFILE_ROOT && count < CHAIN_MAX;
+		add_address(writer, PERF_RECORD_MISC_USER,
+		            writer->objects.no_stack);
+	for (; node != PROFILE_ROOT && writer->chain_count < CHAIN_MAX;
 	     node = nodes[node].parent)
-		writer->chain[count++] =
-			writer->objects.addresses[nodes[node].frame];
-	return count;
+		add_address(writer, mode_of(writer, node),
+		            writer->objects.addresses[nodes[node].frame]);
 }
 
 static void write_sample(struct writer *writer, const struct who *who,
@@ -122,19 +152,21 @@ static void write_sample(struct writer *writer, const struct who *who,
                          uint32_t samples)
 {
 	uint64_t interval_ns = writer->profile->session.interval_ns;
-	size_t count = make_chain(writer, node, (enum sample_state)tag->state);
 
+	make_chain(writer, node, (enum sample_state)tag->state);
+	/* The mark and the address behind it are those of the leaf. */
 	perf_record_begin(&writer->record, PERF_RECORD_SAMPLE,
-	                  PERF_RECORD_MISC_USER);
-	perf_record_put_u64(&writer->record, writer->chain[0]);
+	                  writer->chain[0] == (uint64_t)PERF_CONTEXT_KERNEL
+	                          ? PERF_RECORD_MISC_KERNEL
+	                          : PERF_RECORD_MISC_USER);
+	perf_record_put_u64(&writer->record, writer->chain[1]);
 	put_who(writer, who);
 	perf_record_put_u64(
 		&writer->record,
 		samples * (interval_ns > 0 ? interval_ns : INTERVAL_UNKNOWN));
-	perf_record_put_u64(&writer->record, count + 1);
-	perf_record_put_u64(&writer->record, (uint64_t)PERF_CONTEXT_USER);
+	perf_record_put_u64(&writer->record, writer->chain_count);
 	perf_record_put(&writer->record, writer->chain,
-	                count * sizeof(*writer->chain));
+	                writer->chain_count * sizeof(*writer->chain));
 	end_record(writer);
 }
 
@@ -214,6 +246,26 @@ static void write_file_mapping(struct writer *writer,
 	end_record(writer);
 }
 
+/* The kernel's code as a module, with the names of the dump. A kernel itself has to be
+ * there, and elsewhere: perf takes the one that it runs on else, whose code may hide
+ * ours, and warns that it cannot name it. */
+static void write_kernel(struct writer *writer)
+{
+	const struct who nobody = {0};
+
+	perf_record_put_mapping(&writer->record,
+	                        &(struct perf_mapping){
+					.is_kernel = true,
+					.start = KERNEL_ADDRESS,
+					.bytes = KERNEL_BYTES,
+					.file_offset = KERNEL_ADDRESS,
+					.path = "[kernel.kallsyms]_text",
+				});
+	put_who(writer, &nobody);
+	end_record(writer);
+	write_mapping(writer, &nobody, PERF_OBJECT_KERNEL);
+}
+
 /* Threads and mappings are there before the first sample. */
 static void write_processes(struct writer *writer)
 {
@@ -221,6 +273,8 @@ static void write_processes(struct writer *writer)
 	struct id_map known = {0};
 	bool is_new;
 
+	if (writer->objects.has_object[PERF_OBJECT_KERNEL])
+		write_kernel(writer);
 	for (size_t i = 0; i < profile->tag_count; i++) {
 		struct who who = who_is(profile, &profile->tags[i], 0);
 		struct who process = {who.pid, who.pid, 0};
@@ -228,9 +282,8 @@ static void write_processes(struct writer *writer)
 		id_map_add(&known, who.pid, 0, 0, &is_new);
 		if (is_new) {
 			write_command(writer, &process);
-			for (int j = 0; j < PERF_OBJECT_COUNT; j++)
-				write_mapping(writer, &process,
-				              (enum perf_object)j);
+			write_mapping(writer, &process, PERF_OBJECT_LUA);
+			write_mapping(writer, &process, PERF_OBJECT_NATIVE);
 		}
 		id_map_add(&known, who.pid, who.thread_id, 0, &is_new);
 		if (is_new && who.thread_id != who.pid)
@@ -258,7 +311,8 @@ static void write_header(const struct writer *writer)
 		.mmap2 = 1,
 		.comm = 1,
 		.sample_id_all = 1,
-		.exclude_kernel = 1,
+		.exclude_kernel =
+			!writer->objects.has_object[PERF_OBJECT_KERNEL],
 		.exclude_hv = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
@@ -280,6 +334,14 @@ static void write_header(const struct writer *writer)
 	fwrite(&no_ids, sizeof(no_ids), 1, writer->file);
 }
 
+static bool has_kernel(const struct profile *profile)
+{
+	for (size_t i = 1; i < profile->frame_count; i++)
+		if (profile->frames[i].flags & PROFILE_FLAG_KERNEL)
+			return true;
+	return false;
+}
+
 static int write_file(FILE *file, const struct profile *profile,
                       bool has_states)
 {
@@ -289,7 +351,13 @@ static int write_file(FILE *file, const struct profile *profile,
 		.objects = {.profile = profile,
 	                    .output = profile->output_path,
 	                    .has_states = has_states,
-	                    .has_object = {true, true}},
+	                    .has_object =
+	                            {
+					    [PERF_OBJECT_LUA] = true,
+					    [PERF_OBJECT_NATIVE] = true,
+					    [PERF_OBJECT_KERNEL] =
+						    has_kernel(profile),
+				    }},
 	};
 	int error = perf_objects_write(&writer.objects);
 

@@ -26,6 +26,9 @@ static const struct {
 } shapes[PERF_OBJECT_COUNT] = {
 	[PERF_OBJECT_LUA] = {".lua", UINT64_C(0x220000000000)},
 	[PERF_OBJECT_NATIVE] = {".native", UINT64_C(0x230000000000)},
+	/* Where Linux has modules on x86-64: behind its own code, which perf
+	 * takes for that of the machine that it runs on. */
+	[PERF_OBJECT_KERNEL] = {".kernel", UINT64_C(0xffffffffc0000000)},
 };
 
 /* ---- addresses --------------------------------------------------------- */
@@ -42,6 +45,8 @@ struct place {
 
 static enum perf_object object_of(const struct profile_frame *frame)
 {
+	if (frame->flags & PROFILE_FLAG_KERNEL)
+		return PERF_OBJECT_KERNEL;
 	return frame->kind == FRAME_HOST || frame->kind == FRAME_C
 	               ? PERF_OBJECT_NATIVE
 	               : PERF_OBJECT_LUA;
@@ -221,6 +226,7 @@ void perf_objects_put_mapping(const struct perf_objects *objects,
 	perf_record_put_mapping(
 		record, &(struct perf_mapping){
 				.pid = pid,
+				.is_kernel = object == PERF_OBJECT_KERNEL,
 				.start = shapes[object].address,
 				.bytes = objects->code_bytes[object],
 				.file_offset = COMPANION_CODE_OFFSET,

@@ -2,7 +2,8 @@
 /*
  * Addresses for the frames of a profile, and the objects beside a perf.data by
  * which perf names them (companion.h): OUTPUT.lua with Lua and library
- * functions, OUTPUT.native with native code that no file here has a symbol for.
+ * functions, OUTPUT.native with native code that no file here has a symbol for,
+ * and OUTPUT.kernel, a module for perf, with the kernel's.
  * The rest is where it was in the process.
  */
 #ifndef OUTPUT_PERF_OBJECTS_H
@@ -15,6 +16,7 @@
 enum perf_object {
 	PERF_OBJECT_LUA,
 	PERF_OBJECT_NATIVE,
+	PERF_OBJECT_KERNEL,
 	PERF_OBJECT_COUNT
 };
 

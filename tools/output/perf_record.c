@@ -11,6 +11,7 @@
 #define BUILD_ID_BYTES      20
 #define READABLE_EXECUTABLE 5 /* as mmap() has them */
 #define PRIVATE             2
+#define PID_KERNEL          UINT32_MAX
 
 void perf_record_begin(struct perf_record *record, uint32_t type, unsigned misc)
 {
@@ -56,7 +57,9 @@ void perf_record_put_mapping(struct perf_record *record,
 	/* Its length, padding, itself; or device and inode, not known. */
 	uint8_t identity[4 + BUILD_ID_BYTES] = {
 		(uint8_t)mapping->build_id_bytes};
-	unsigned misc = PERF_RECORD_MISC_USER;
+	unsigned misc = mapping->is_kernel ? PERF_RECORD_MISC_KERNEL
+	                                   : PERF_RECORD_MISC_USER;
+	uint32_t pid = mapping->is_kernel ? PID_KERNEL : mapping->pid;
 
 	if (mapping->build_id_bytes > 0) {
 		misc |= MISC_BUILD_ID;
@@ -64,8 +67,8 @@ void perf_record_put_mapping(struct perf_record *record,
 		       mapping->build_id_bytes);
 	}
 	perf_record_begin(record, PERF_RECORD_MMAP2, misc);
-	perf_record_put_u32(record, mapping->pid);
-	perf_record_put_u32(record, mapping->pid);
+	perf_record_put_u32(record, pid);
+	perf_record_put_u32(record, pid);
 	perf_record_put_u64(record, mapping->start);
 	perf_record_put_u64(record, mapping->bytes);
 	perf_record_put_u64(record, mapping->file_offset);

@@ -4,6 +4,7 @@
 #define OUTPUT_PERF_RECORD_H
 
 #include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@ struct perf_record {
 /* Code of a file. */
 struct perf_mapping {
 	uint32_t pid;
+	bool is_kernel; /* pid does not matter */
 	uint64_t start;
 	uint64_t bytes;
 	uint64_t file_offset;
