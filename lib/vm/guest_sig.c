@@ -99,8 +99,8 @@ static struct guest_call inlined_call(const struct guest_walk *walk,
 /* Shows the inlined frames, then stands on the frame at jit_base. */
 static enum guest_result start_in_trace(struct guest_walk *walk,
                                         const struct vm_frame *vm_frame,
-                                        uint64_t base, guest_visitor visit,
-                                        void *context)
+                                        int32_t vmstate, uint64_t base,
+                                        guest_visitor visit, void *context)
 {
 	struct trace_frames inlined;
 	struct trace_start start;
@@ -118,7 +118,7 @@ static enum guest_result start_in_trace(struct guest_walk *walk,
 	if (vm_frame->trace_number &&
 	    vm_is_same(walk->vm, walk->vm_frames[0].vm))
 		walk->trace_number = vm_frame->trace_number;
-	if (!trace_place_read(walk->vm, vm_frame, walk->frame, &trace,
+	if (!trace_place_read(walk->vm, vm_frame, vmstate, walk->frame, &trace,
 	                      &inlined))
 		return GUEST_BAD_FRAME;
 	for (i = 0; i < inlined.count; i++) {
@@ -191,6 +191,33 @@ static bool is_frameless(const struct guest_walk *walk, size_t index,
 	        vm_read_state(walk->vm) == ~VMSTATE_EXIT);
 }
 
+/* Does the function that has written the frames of a trace return to the exit
+ * handler? Its C frame is at the stack pointer, and not linked any more. */
+static bool returns_to_exit(const struct guest_walk *walk,
+                            const struct vm_frame *vm_frame)
+{
+	const struct cframe_layout *layout = &walk->vm->layout->cframe;
+	const struct vm_frame left = {.cframe = walk->words.stack_pointer};
+	uint64_t thread, previous;
+
+	return vm_frame->origin == VM_FRAME_EXIT && !vm_frame->interrupted &&
+	       frameless_limit(walk, &left) &&
+	       load_reference(walk->vm->layout, left.cframe + layout->thread,
+	                      &thread) &&
+	       thread == vm_frame->thread &&
+	       load_u64(left.cframe + layout->previous, &previous) &&
+	       (previous & CFRAME_MASK) == vm_frame->cframe;
+}
+
+/* VM state, as the VM frame at index left it: in Tarantool's builds such a return
+ * is as if to the interpreter, for some instructions. */
+static int32_t read_state(const struct guest_walk *walk, size_t index)
+{
+	if (!index && returns_to_exit(walk, &walk->vm_frames[index]))
+		return ~VMSTATE_EXIT;
+	return vm_read_state(walk->vm);
+}
+
 /* Finds the innermost frame of the coroutine. *skip: this VM frame has none,
  * try again at the next one. */
 static enum guest_result start_coroutine(struct guest_walk *walk, size_t index,
@@ -204,6 +231,7 @@ static enum guest_result start_coroutine(struct guest_walk *walk, size_t index,
 	                                  .vm_frame = &vm_frame,
 	                                  .innermost = true};
 	uint64_t jit_base = 0;
+	int32_t vmstate;
 	size_t i;
 
 	*skip = false;
@@ -226,10 +254,11 @@ static enum guest_result start_coroutine(struct guest_walk *walk, size_t index,
 	/* Behind a skipped VM frame the interpreter is not what runs. */
 	if (index && vm_frame.origin == VM_FRAME_RUNNING)
 		vm_frame.origin = VM_FRAME_CALLING;
+	vmstate = read_state(walk, index);
 	if (vm_frame.origin == VM_FRAME_TRACE ||
 	    (vm_frame.origin == VM_FRAME_EXIT &&
-	     (jit_base || vm_read_state(walk->vm) == ~VMSTATE_EXIT)))
-		return start_in_trace(walk, &vm_frame,
+	     (jit_base || vmstate == ~VMSTATE_EXIT)))
+		return start_in_trace(walk, &vm_frame, vmstate,
 		                      jit_base ? jit_base : state.base, visit,
 		                      context);
 	state.pc = read_stored_pc(walk, &vm_frame);

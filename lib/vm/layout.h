@@ -39,6 +39,9 @@ struct cframe_layout {
 	uint16_t bytes, result_count, thread, pc, previous;
 };
 
+/* Addresses of C frames carry flags in their low bits. */
+#define CFRAME_MASK (~UINT64_C(3))
+
 struct string_layout {
 	uint16_t length, bytes; /* GCstr; its text follows. The hash precedes
 	                         * the length. */

@@ -14,8 +14,6 @@
 #include "trace_sig.h"
 #include "vm_frame_sig.h"
 
-/* lua_State.cframe carries flags in its low bits. */
-#define CFRAME_MASK (~UINT64_C(3))
 
 /* What a root trace pushes between the VM's C frame and its own. */
 #define TRACE_FRAME_BYTES 16

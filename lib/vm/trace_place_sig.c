@@ -7,11 +7,10 @@
 /* A trace is being left: which one, and by which exit? The exit handler notes it
  * in the JIT's state some instructions after it has said that it runs. */
 static bool find_exit(const struct vm *vm, const struct vm_frame *vm_frame,
-                      uint64_t *trace, uint32_t *snapshot)
+                      int32_t vmstate, uint64_t *trace, uint32_t *snapshot)
 {
 	uint64_t jit =
 		vm->global_state - vm->layout->gg_global + vm->layout->gg_jit;
-	int32_t vmstate = vm_read_state(vm);
 	uint32_t number;
 
 	if (vmstate >= 0) {
@@ -40,11 +39,11 @@ static bool find_exit(const struct vm *vm, const struct vm_frame *vm_frame,
 /* The trace that runs, or that is being left, and the snapshot that says which
  * frames it has inlined. */
 static bool find_snapshot(const struct vm *vm, const struct vm_frame *vm_frame,
-                          uint64_t *trace, uint32_t *snapshot)
+                          int32_t vmstate, uint64_t *trace, uint32_t *snapshot)
 {
 	*trace = 0;
 	if (!vm_frame->trace_number)
-		return find_exit(vm, vm_frame, trace, snapshot);
+		return find_exit(vm, vm_frame, vmstate, trace, snapshot);
 	*trace = trace_object(vm, vm_frame->trace_number);
 	return *trace && trace_snapshot_at(vm, *trace, vm_frame->ip, snapshot);
 }
@@ -132,7 +131,7 @@ static bool read_inlined(const struct vm *vm, const struct vm_frame *vm_frame,
 }
 
 bool trace_place_read(const struct vm *vm, const struct vm_frame *vm_frame,
-                      uint64_t frame, uint64_t *trace,
+                      int32_t vmstate, uint64_t frame, uint64_t *trace,
                       struct trace_frames *inlined)
 {
 	uint32_t snapshot;
@@ -140,6 +139,6 @@ bool trace_place_read(const struct vm *vm, const struct vm_frame *vm_frame,
 	inlined->count = 0;
 	inlined->base_pc = 0;
 	inlined->base_function = 0;
-	return !find_snapshot(vm, vm_frame, trace, &snapshot) ||
+	return !find_snapshot(vm, vm_frame, vmstate, trace, &snapshot) ||
 	       read_inlined(vm, vm_frame, frame, *trace, snapshot, inlined);
 }

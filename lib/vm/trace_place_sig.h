@@ -12,11 +12,11 @@
 #include "trace_sig.h"
 #include "vm_frame_sig.h"
 
-/* vm_frame: TRACE or EXIT; frame: the one at jit_base, or at lua_State.base once
- * the trace is left. *trace: 0 if it is not known. No frames, where it or its
- * snapshot is not known. False if the snapshot is broken. */
+/* vm_frame: TRACE or EXIT; vmstate: in it; frame: the one at jit_base, or at
+ * lua_State.base once the trace is left. *trace: 0 if it is not known. No frames,
+ * where it or its snapshot is not known. False if the snapshot is broken. */
 bool trace_place_read(const struct vm *vm, const struct vm_frame *vm_frame,
-                      uint64_t frame, uint64_t *trace,
+                      int32_t vmstate, uint64_t frame, uint64_t *trace,
                       struct trace_frames *inlined);
 
 #endif

@@ -13,8 +13,6 @@
 #include "registry_sig.h"
 #include "trace_sig.h"
 
-/* lua_State.cframe carries flags in its low bits. */
-#define CFRAME_MASK (~UINT64_C(3))
 
 /* Stack between an innermost ip without a frame of its own and the C frame that
  * it runs on: the exit handler's register save area, C code of a trace. */
