@@ -52,7 +52,7 @@ static const uint8_t one_result_bytes[] = {0xb8, 2, 0, 0, 0};
  * close behind the dispatch. */
 #define RESULTS_DISTANCE_MAX    58
 #define ONE_RESULT_DISTANCE_MAX 40
-#define DISPATCH_DISTANCE_MAX   64
+#define DISPATCH_DISTANCE_MAX   96
 #define FILL_BYTES              18
 
 /* They are this close to the stores. */
