@@ -11,7 +11,8 @@
 --> F xpcall: throw
 --> F error: handler, spin
 --> F coroutine.resume: worker, throw
---> F coroutine.wrap function: worker, nested_body, outer_body, permutations
+--> F coroutine.wrap function: worker, nested_body, outer_body, permutations,
+-->   moved_body
 --> F table.sort: less
 --> F string.gsub: upper, F string.upper
 --> F tostring: to_string
@@ -491,6 +492,30 @@ function programs.big_stack()
 		return 0
 	end
 	deep(150)
+end
+
+--> climb: climb
+local function climb(n, ...)
+	if n > 0 then
+		return 1 + climb(n - 1, ...)
+	end
+	return 0
+end
+
+-- The words that the allocator writes to a free stack lie where the first frames
+-- of a coroutine are: with no argument on the link of the vararg frame itself.
+--> moved_varargs: F coroutine.wrap, F coroutine.wrap function
+function programs.moved_varargs()
+	for n = 4, 28, 12 do
+		--> moved_body: climb
+		local function body(...)
+			climb(n, ...)
+			return n
+		end
+		coroutine.wrap(body)()
+		coroutine.wrap(body)(1)
+		coroutine.wrap(body)(1, 2, 3)
+	end
 end
 
 --> traces: outer, recurse, F tostring
