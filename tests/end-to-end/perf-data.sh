@@ -185,14 +185,24 @@ grep -q 'sum = sum + i % 3' annotated || complain "no Lua source in perf annotat
 "$PERF" diff perf.data perf.data >report.diff 2>/dev/null
 grep -q '+0\.00%.*deep deep\.lua:1' report.diff || complain "perf diff"
 
-# hotspot's parser takes the first segment for the start of the file, and then
-# knows every function.
+# hotspot shows nothing of events without ids, and ends where it does not know the
+# CPU of a sample; it believes the number of CPUs if the command is there.
+"$PERF" evlist -v -i perf.data >events 2>/dev/null
+grep -q IDENTIFIER events || complain "events have no ids"
+"$PERF" report -i perf.data --header-only >header 2>/dev/null
+for feature in 'nrcpus online : 1$' 'cmdline : luajit'; do
+	grep -q "$feature" header || complain "hotspot would end: no $feature"
+done
+# Its parser takes the first segment for the start of the file, and then knows every
+# function.
 readelf -lW perf.data.lua | awk '$1 == "LOAD" { print $2, $3; exit }' |
 	grep -q '^0x0* 0x0*$' || complain "hotspot would read wrong names"
 perfparser=$(find /usr/lib -name hotspot-perfparser -type f 2>/dev/null |
 	head -n 1)
 if [ -n "$perfparser" ]; then
-	"$perfparser" --input perf.data --output parsed 2>/dev/null
+	"$perfparser" --input perf.data --output parsed 2>parser.log
+	grep -q 'bad feature\|not present' parser.log &&
+		complain "hotspot: $(head -n 1 parser.log)"
 	grep -aq 'deep deep\.lua:1' parsed || complain "hotspot knows no Lua function"
 	grep -aq 'lua_pcall' parsed || complain "hotspot knows no native function"
 fi

@@ -7,6 +7,8 @@
  *
  * Numbers of the format are those of linux/perf_event.h and of perf's
  * Documentation/perf.data-file-format.txt; perf 6.1 and 6.12 open the result.
+ * hotspot 1.3 opens it too: it counts no event without an id, and ends by a signal
+ * where a sample is of a CPU (0, if none is told) that there is not.
  */
 #include "output.h"
 
@@ -24,6 +26,11 @@
 #define ATTRIBUTE_BYTES  PERF_ATTR_SIZE_VER5 /* older perfs take it, too */
 #define COMMAND_NAME     "luajit"
 #define INTERVAL_UNKNOWN 1
+#define EVENT_ID         1
+
+/* Bits of the header. hotspot believes none unless it has the command. */
+#define FEATURE_CPUS    7
+#define FEATURE_COMMAND 11
 
 /* No address of a sample is there. */
 #define KERNEL_ADDRESS UINT64_C(0xffffffff81000000)
@@ -79,6 +86,13 @@ static void put_who(struct writer *writer, const struct who *who)
 	perf_record_put_u64(&writer->record, who->time_ns);
 }
 
+/* Of what is not a sample. */
+static void put_trailer(struct writer *writer, const struct who *who)
+{
+	put_who(writer, who);
+	perf_record_put_u64(&writer->record, EVENT_ID);
+}
+
 static void write_command(struct writer *writer, const struct who *who)
 {
 	perf_record_begin(&writer->record, PERF_RECORD_COMM,
@@ -86,7 +100,7 @@ static void write_command(struct writer *writer, const struct who *who)
 	perf_record_put_u32(&writer->record, who->pid);
 	perf_record_put_u32(&writer->record, who->thread_id);
 	perf_record_put_string(&writer->record, COMMAND_NAME);
-	put_who(writer, who);
+	put_trailer(writer, who);
 	end_record(writer);
 }
 
@@ -95,7 +109,7 @@ static void write_mapping(struct writer *writer, const struct who *who,
 {
 	perf_objects_put_mapping(&writer->objects, object, &writer->record,
 	                         who->pid);
-	put_who(writer, who);
+	put_trailer(writer, who);
 	end_record(writer);
 }
 
@@ -159,6 +173,7 @@ static void write_sample(struct writer *writer, const struct who *who,
 	                  writer->chain[0] == (uint64_t)PERF_CONTEXT_KERNEL
 	                          ? PERF_RECORD_MISC_KERNEL
 	                          : PERF_RECORD_MISC_USER);
+	perf_record_put_u64(&writer->record, EVENT_ID);
 	perf_record_put_u64(&writer->record, writer->chain[1]);
 	put_who(writer, who);
 	perf_record_put_u64(
@@ -242,7 +257,7 @@ static void write_file_mapping(struct writer *writer,
 			.build_id_bytes = mapping->build_id_bytes,
 			.path = mapping->path,
 		});
-	put_who(writer, &who);
+	put_trailer(writer, &who);
 	end_record(writer);
 }
 
@@ -261,7 +276,7 @@ static void write_kernel(struct writer *writer)
 					.file_offset = KERNEL_ADDRESS,
 					.path = "[kernel.kallsyms]_text",
 				});
-	put_who(writer, &nobody);
+	put_trailer(writer, &nobody);
 	end_record(writer);
 	write_mapping(writer, &nobody, PERF_OBJECT_KERNEL);
 }
@@ -306,7 +321,7 @@ static void write_header(const struct writer *writer)
 		.sample_period = writer->profile->session.interval_ns,
 		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID |
 	                       PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN |
-	                       PERF_SAMPLE_PERIOD,
+	                       PERF_SAMPLE_PERIOD | PERF_SAMPLE_IDENTIFIER,
 		.mmap = 1,
 		.mmap2 = 1,
 		.comm = 1,
@@ -317,21 +332,42 @@ static void write_header(const struct writer *writer)
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 	};
-	const struct section no_ids = {0};
+	const uint64_t id = EVENT_ID;
+	const struct section ids = {sizeof(struct data_header), sizeof(id)};
 	struct data_header header = {
-		.magic = DATA_MAGIC,
 		.header_bytes = sizeof(header),
-		.attribute_bytes = ATTRIBUTE_BYTES + sizeof(no_ids),
-		.attributes = {sizeof(header),
-	                       ATTRIBUTE_BYTES + sizeof(no_ids)},
+		.features = {1 << FEATURE_CPUS | 1 << FEATURE_COMMAND},
+		.attribute_bytes = ATTRIBUTE_BYTES + sizeof(ids),
+		.attributes = {ids.offset + ids.bytes,
+	                       ATTRIBUTE_BYTES + sizeof(ids)},
 	};
 
 	header.data.offset = header.attributes.offset + header.attributes.bytes;
 	header.data.bytes = writer->data_bytes;
 	memcpy(header.magic, DATA_MAGIC, sizeof(header.magic));
 	fwrite(&header, sizeof(header), 1, writer->file);
+	fwrite(&id, sizeof(id), 1, writer->file);
 	fwrite(&attribute, ATTRIBUTE_BYTES, 1, writer->file);
-	fwrite(&no_ids, sizeof(no_ids), 1, writer->file);
+	fwrite(&ids, sizeof(ids), 1, writer->file);
+}
+
+/* Behind the data, in the order of their bits. */
+static void write_features(struct writer *writer)
+{
+	const uint32_t cpus[] = {1, 1}; /* how many there are, and work */
+	const struct {
+		uint32_t count;
+		uint32_t bytes;
+		char word[8]; /* NUL-terminated */
+	} command = {1, sizeof(command.word), COMMAND_NAME};
+	struct section sections[2] = {{.bytes = sizeof(cpus)},
+	                              {.bytes = sizeof(command)}};
+
+	sections[0].offset = (uint64_t)ftell(writer->file) + sizeof(sections);
+	sections[1].offset = sections[0].offset + sections[0].bytes;
+	fwrite(sections, sizeof(sections), 1, writer->file);
+	fwrite(cpus, sizeof(cpus), 1, writer->file);
+	fwrite(&command, sizeof(command), 1, writer->file);
 }
 
 static bool has_kernel(const struct profile *profile)
@@ -365,6 +401,7 @@ static int write_file(FILE *file, const struct profile *profile,
 		write_header(&writer);
 		write_processes(&writer);
 		write_samples(&writer);
+		write_features(&writer);
 		/* Once more, now that the length of the data is known. */
 		rewind(file);
 		write_header(&writer);
