@@ -68,6 +68,10 @@ check_PROGRAMS += tests/unit/test_labels
 TESTS += tests/unit/test_labels
 tests_unit_test_labels_LDADD = lib/libsampler.la lib/libbase.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/test_moved_stack
+TESTS += tests/unit/test_moved_stack
+tests_unit_test_moved_stack_LDADD = lib/libvm.la lib/libbase.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/test_lua_definitions tests/unit/test_function_names
 TESTS += tests/unit/test_lua_definitions tests/unit/test_function_names
 tests_unit_test_lua_definitions_LDADD = lib/libnames.la $(CHECK_LIBS)
