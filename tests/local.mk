@@ -213,6 +213,7 @@ EXTRA_DIST += tests/end-to-end/perf-record.sh \
 	tests/end-to-end/perf-rules/jitdump.lua \
 	tests/end-to-end/perf-rules/odd_names.lua \
 	tests/end-to-end/perf-rules/perf_data.lua \
+	tests/end-to-end/perf-traces/before.lua \
 	tests/end-to-end/perf-traces/compare.lua \
 	tests/end-to-end/perf-traces/flushes.lua \
 	tests/end-to-end/perf-traces/fork.lua \

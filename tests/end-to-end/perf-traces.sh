@@ -102,6 +102,53 @@ awk -v work="lines.lua:$(line_of work)" \
 	sort -u "$work/lines.script.log"
 }
 
+# --- traces that were there before ------------------------------------------------
+
+# whole keep|flush: of the samples in traces, percent that have a name, and those
+# whose callers are known.
+whole()
+{
+	record before -k mono -F 1000 --call-graph dwarf,8192 -- \
+		"$LUAJIT" "$programs/before.lua" "$work/dump" 1 "$1"
+	inject "$work/before" "$work/before.injected"
+	"$PERF" script -i "$work/before.injected" -F ip,sym,dso --no-inline \
+		2>/dev/null | awk '
+		function finish() {
+			if (leaf ~ /TRACE_[0-9]+ before_/) {
+				named++
+				if (whole) whole_count++
+			} else if (leaf ~ /jitted-|anon/) {
+				other++
+			}
+			leaf = ""
+			whole = 0
+		}
+		/^[ \t]*$/ { finish(); next }
+		{ if (leaf == "") leaf = $0 }
+		/__libc_start/ { whole = 1 }
+		END {
+			finish()
+			print named + 0, int(100 * named / (named + other + !named)),
+				int(100 * whole_count / (named + !named))
+		}
+	' >"$work/before.shares"
+	read -r samples named whole <"$work/before.shares"
+	printf 'compiled before, %s: %d samples, %d %% with names, %d %% whole\n' \
+		"$1" "$samples" "$named" "$whole"
+	[ "$samples" -ge 300 ] || complain "before, $1: only $samples samples"
+	[ "$named" -ge 99 ] || complain "before, $1: $named % have names"
+}
+
+# libunwind reads rules only where they are mapped, which is over other traces then.
+whole keep
+if ! "$PERF" version --build-options 2>/dev/null | grep -q 'libunwind: \[ on'; then
+	[ "$whole" -ge 99 ] || complain "before: $whole % of the stacks are whole"
+elif [ "$whole" -ge 99 ]; then
+	complain "before: all stacks are whole; the documents say they are not"
+fi
+whole flush
+[ "$whole" -ge 97 ] || complain "after jit.flush(): $whole % of the stacks are whole"
+
 # --- a child of a fork ---------------------------------------------------------
 
 for kind in map jitdump; do
