@@ -17,6 +17,7 @@
 #include "perf_share.h"
 #include "session.h"
 #include "sysprof_options.h"
+#include "vm/check.h"
 
 #define PATH_BYTES 4096
 
@@ -235,6 +236,8 @@ void luaM_sysprof_vm_appears(lua_State *L)
 {
 	const char *path = secure_getenv("LUAJIT_SYSPROF_PATH");
 
+	if (layout_check_has_made(L))
+		return;
 	if (path && path[0] && !session_is_running())
 		start(L, path);
 	else

@@ -24,13 +24,16 @@ struct check_failure {
  * its own entry address. Leaves the Lua stack with more elements: the caller
  * cuts it. *failure is set where the layout is refused.
  *
- * Runs a few lines of Lua, and with the JIT on compiles a loop of them. Where
- * that yields a trace, and only there, what the layout says of traces is
- * compared, too: *traces_compared.
+ * With the JIT on compiles a loop of Lua, in a VM of its own if there can be one, so
+ * that L's has no traces of it. Where that yields a trace, and only there, what
+ * the layout says of traces is compared, too: *traces_compared. One at a time.
  */
 bool layout_check(lua_State *L, const struct vm_layout *layout,
                   const struct vm_code *code, lua_CFunction self,
                   uint64_t *global_state, bool *traces_compared,
                   struct check_failure *failure);
+
+/* Is L the VM that a check has made? Nobody wants to see it. */
+bool layout_check_has_made(const lua_State *L);
 
 #endif

@@ -398,4 +398,37 @@ assert(seen > 0, "jit.profile works after a profile of ours")
 expect({true}, sysprof.start)
 expect({true}, sysprof.stop)
 
+-- Neither a trace of ours nor an event of one gets into the VM.
+local traces = require "jit.util".traceinfo
+local function count_traces()
+	local count = 0
+	for number = 1, 1000 do
+		if traces(number) then count = count + 1 end
+	end
+	return count
+end
+jit.off()
+jit.flush()
+assert(count_traces() == 0)
+local events = {}
+local function note(what) events[#events + 1] = what end
+jit.attach(note, "trace")
+for _, options in ipairs {{mode = "D"}, {mode = "C", path = "traces.bin"},
+	{mode = "C", path = "traces.bin", scope = "process"}} do
+	jit.on()
+	local ok, message = sysprof.start(options)
+	local stopped = sysprof.stop()
+	jit.off()
+	assert(ok and stopped, message)
+end
+jit.on()
+assert(sysprof.available())
+assert(misc.memprof.start("traces.bin"))
+assert(misc.memprof.stop())
+jit.off()
+jit.attach(note)
+assert(#events == 0 and count_traces() == 0,
+	#events .. " events, " .. count_traces() .. " traces")
+jit.on()
+
 print("ok")
