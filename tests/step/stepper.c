@@ -6,10 +6,12 @@
  * stepper.run(function, limit) steps through at most limit instructions of
  * function() and returns how many it stepped; equal stacks in a row are kept
  * once. stepper.layouts() returns the names of the layouts that the self-check
- * accepts for this VM, without those that only lua_State's length sets apart. stepper.stacks(callback) then calls
- * callback(stack, count, marked, where) for each, oldest first: frames joined
- * by ";", root first; how many instructions had it; whether it holds a marker,
- * so says itself that it is not whole; the first instruction of the run.
+ * accepts for this VM, without those that only lua_State's length sets apart.
+ * stepper.stacks(callback) then calls callback(stack, count, marked, where) for
+ * each, oldest first: frames joined by ";", root first; how many instructions had
+ * it; whether it holds a marker, so says itself that it is not whole; the first
+ * instruction of the run. stepper.trace_lines: does this build (since 2021) tell
+ * which line of a trace runs?
  */
 #include <errno.h>
 #include <signal.h>
@@ -427,5 +429,8 @@ int luaopen_stepper(lua_State *L)
 	vm_read_fast_names(&stepper.vm, L, &stepper.fast_names);
 	lua_newtable(L);
 	luaL_register(L, NULL, functions);
+	lua_pushboolean(L, stepper.vm.layout->snapshot.code_offset !=
+	                           SNAPSHOT_NO_CODE_OFFSET);
+	lua_setfield(L, -2, "trace_lines");
 	return 1;
 }
