@@ -50,9 +50,9 @@ static uint8_t binding_rank(const GElf_Sym *symbol)
 {
 	switch (GELF_ST_BIND(symbol->st_info)) {
 	case STB_LOCAL:
-		return 2;
-	case STB_WEAK:
 		return 1;
+	case STB_WEAK:
+		return 2;
 	default:
 		return 0;
 	}

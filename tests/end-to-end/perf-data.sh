@@ -172,6 +172,34 @@ else
 fi
 [ ! -e perf.data.kernel ] || fail "an object for no frames of the kernel"
 
+# --- several names for one address ------------------------------------------------
+
+cat >aliases.c <<'END'
+static volatile unsigned sum;
+static __attribute__((used, noinline)) void __local_alias(unsigned rounds)
+{
+	for (unsigned i = 0; i < rounds; i++)
+		sum += i;
+}
+void weak_alias(unsigned) __attribute__((weak, alias("__local_alias")));
+END
+cat >aliases.lua <<'END'
+local ffi = require("ffi")
+ffi.cdef "void weak_alias(unsigned rounds);"
+local library = ffi.load("./aliases.so")
+return function() library.weak_alias(1000000) end
+END
+if $CC -g -O1 -shared -fPIC -o aliases.so aliases.c 2>aliases.log; then
+	"$LUAJIT" run.lua aliases.lua
+	"$parser" dump | LC_ALL=C sort >aliases.folded
+	"$parser" --format=perf -o aliases.data dump
+	fold_script aliases.data >aliases.perf
+	same aliases.folded aliases.perf "several names"
+	grep -q '_alias [0-9]*$' aliases.perf || complain "no name of aliases.so"
+else
+	echo "not run: several names for one address (no compiler)"
+fi
+
 # --- lines ---------------------------------------------------------------------
 
 "$PERF" report -i perf.data --stdio --no-children -g none -s srcline \

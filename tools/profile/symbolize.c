@@ -306,9 +306,9 @@ static bool is_better(const char *name, const GElf_Sym *symbol,
                       const char *other_name, const GElf_Sym *other)
 {
 	static const int ranks[] = {
-		[STB_LOCAL] = 2,
+		[STB_LOCAL] = 1,
 		[STB_GLOBAL] = 0,
-		[STB_WEAK] = 1,
+		[STB_WEAK] = 2,
 	};
 	unsigned bind = GELF_ST_BIND(symbol->st_info);
 	unsigned other_bind = GELF_ST_BIND(other->st_info);
