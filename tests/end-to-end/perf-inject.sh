@@ -17,8 +17,8 @@ dofile(arg[2])
 assert(sysprof.stop())
 END
 
-# check NAME LUAJIT-OPTION [PERF-OPTION]...
-check()
+# inject_shares NAME LUAJIT-OPTION [PERF-OPTION]...: are the shares right?
+inject_shares()
 {
 	name=$1
 	jit=$2
@@ -27,10 +27,7 @@ check()
 		"$LUAJIT" "$jit" "$work/run.lua" "$work/dump" \
 		"$top_srcdir/examples/shares.lua" >"$work/log" 2>&1
 	"$sysprof" inject -i "$work/data" -d "$work/dump" -o "$work/out" \
-		>"$work/result" || {
-		complain "$name: inject"
-		return
-	}
+		>"$work/result" || complain "$name: inject"
 	before=$("$PERF" script -i "$work/data" -F ip 2>/dev/null |
 		grep -c '^$' || :)
 	"$PERF" script -i "$work/out" -F ip,sym --max-stack 512 \
@@ -62,9 +59,16 @@ check()
 			exit !(lua && cut == 0 && a > 18 && a < 22 &&
 				b > 28 && b < 32 && c > 48 && c < 52)
 		}
-	' "$work/script" || complain "$name: shares"
+	' "$work/script"
+}
+
+# check NAME LUAJIT-OPTION [PERF-OPTION]...: a busy machine may take the CPU away from
+# one of the functions more often than from others, but not twice.
+check()
+{
+	inject_shares "$@" || inject_shares "$@" || complain "$1: shares"
 	matched=$(sed -n 's/.*(\([0-9]*\)\.[0-9] %).*/\1/p' "$work/result")
-	[ "$matched" -ge 90 ] || complain "$name: only $matched % matched"
+	[ "$matched" -ge 90 ] || complain "$1: only $matched % matched"
 }
 
 check compiled -jon

@@ -267,7 +267,7 @@ static void start_perf(struct recorder *recorder)
 {
 	char ids[COUNT_OF("4194304,") * 64] = "";
 	char library[PROCESS_PATH_BYTES];
-	struct process process;
+	struct process process = {0};
 	size_t used = 0;
 
 	for (size_t i = 0; i < recorder->count; i++) {
@@ -281,6 +281,8 @@ static void start_perf(struct recorder *recorder)
 		                         used > 0 ? "," : "",
 		                         (int)recorded->pid);
 	}
+	if (used == 0)
+		return;
 	process_path(&process, recorder->recording->library, library);
 	perf_run_start(&recorder->perf, ids, library);
 }
