@@ -2,28 +2,17 @@
 # SPDX-License-Identifier: MIT
 # luajit-sysprof record -p with several processes, with dumps that rotate, and with
 # perf record beside it.
-set -eu
-
-: "${top_srcdir:?run by make check}" "${top_builddir:?}" "${LUAJIT:?}"
-: "${PERF:=perf}"
-if [ "${SANITIZERS:-no}" = yes ]; then
-	echo "SKIP: the LuaJIT of this system is not built with sanitizers"
-	exit 77
-fi
-tools=$(cd "$top_builddir/tools" && pwd)
+. "${top_srcdir:?run by make check}/tests/common.sh"
+need_luajit
 tracing=/sys/kernel/tracing
-work=$(mktemp -d)
 pids=
-# shellcheck disable=SC2086
-trap '[ -z "$pids" ] || kill -9 $pids 2>/dev/null || true; rm -rf "$work"' EXIT
-cd "$work"
 unset LUA_CPATH
+evidence=log
 
-fail()
+clean_up()
 {
-	echo "FAIL: $*"
-	[ ! -e log ] || cat log
-	exit 1
+	# shellcheck disable=SC2086
+	[ -z "$pids" ] || kill -9 $pids 2>/dev/null || :
 }
 
 # start COMMAND...: in the background, as $pid.
@@ -38,14 +27,14 @@ start()
 attach()
 {
 	status=0
-	timeout 100 "$tools/luajit-sysprof" record -i 1 -o dump.bin "$@" \
+	timeout 100 "$sysprof" record -i 1 -o dump.bin "$@" \
 		>log 2>&1 || status=$?
 }
 
 # attach_in_background OPTION...: $recorder samples when it returns.
 attach_in_background()
 {
-	"$tools/luajit-sysprof" record -i 1 -o dump.bin "$@" >log 2>&1 &
+	"$sysprof" record -i 1 -o dump.bin "$@" >log 2>&1 &
 	recorder=$!
 	pids="$pids $recorder"
 	wait_for "the start" grep -q 'Ctrl-C ends it' log
@@ -63,21 +52,15 @@ wait_for()
 	fail "waited in vain for $what"
 }
 
-check_whole()
-{
-	[ "$(tail -c 1 "$1" | od -An -tx1)" = " 80" ] ||
-		fail "$1 has no end record"
-}
-
 # sum NAME DUMP...: samples of the function in all.
 sum()
 {
 	name=$1
 	shift
 	for dump; do
-		"$tools/luajit-parse-sysprof" --include="$name" "$dump" \
+		"$parser" --include="$name" "$dump" \
 			2>>parser.err
-	done | awk '{ sum += $NF } END { print sum + 0 }'
+	done | sum_samples
 }
 
 cat >program.lua <<'LUA'
@@ -122,8 +105,7 @@ sleep 0.5
 attach -d 1 -p "$first,$second"
 case $(cat log) in
 *ptrace_scope* | *CAP_SYS_PTRACE* | *"not permitted"*)
-	echo "SKIP: $(cat log)"
-	exit 77 ;;
+	skip "$(cat log)" ;;
 esac
 [ $status = 0 ] || fail "status $status of two"
 for pid in $first $second; do
@@ -240,7 +222,7 @@ rm dump.bin.*
 
 # The process may write nowhere here.
 if [ "$(id -u)" = 0 ] && setpriv --reuid=65534 test -r \
-	"$tools/../preload/.libs/libluajit-sysprof-agent.so" 2>/dev/null; then
+	"$top_builddir/preload/.libs/libluajit-sysprof-agent.so" 2>/dev/null; then
 	mkdir -m 700 place
 	start setpriv --reuid=65534 --regid=65534 --clear-groups "$LUAJIT" \
 		-e 'local s = os.clock() repeat until os.clock() - s > 100'
@@ -258,15 +240,12 @@ fi
 # --- perf ----------------------------------------------------------------------------------
 
 mkdir bin
-PATH=$work/bin "$tools/luajit-sysprof" record -i 1 -o dump.bin -d 1 --perf \
+PATH=$work/bin "$sysprof" record -i 1 -o dump.bin -d 1 --perf \
 	-p "$first" >log 2>&1 || fail "without perf"
 grep -q 'it is not installed' log || fail "nothing said of a missing perf"
 check_whole dump.bin
 
-command -v "$PERF" >/dev/null || {
-	echo "SKIP of --perf: perf is missing (Debian package: linux-perf)"
-	exit 0
-}
+need_perf
 if [ "$(command -v "$PERF")" != "$(command -v perf)" ]; then
 	ln -s "$(command -v "$PERF")" bin/perf
 	PATH=$work/bin:$PATH
@@ -302,8 +281,7 @@ rm -f dump.bin*
 attach -d 2 --perf -p "$first,$second"
 [ $status = 0 ] || fail "status $status with perf"
 if ! grep -q 'perf.data: [1-9]' log && grep -q 'perf: it does not record' log; then
-	echo "SKIP of --perf: $(grep 'does not record' log)"
-	exit 0
+	skip "all but --perf was good: $(grep 'does not record' log)"
 fi
 check_whole "dump.bin.$first"
 check_whole "dump.bin.$second"

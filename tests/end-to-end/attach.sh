@@ -257,6 +257,27 @@ start sleep 30
 refused 'has no LuaJIT' -d 1 -p "$pid"
 kill "$pid"
 refused 'there is none' -d 1 -p 4194303
+cat >pause.s <<'ASM'
+	.globl _start
+_start:	movl $29, %eax
+	int $0x80
+	jmp _start
+ASM
+if as --32 pause.s -o pause.o 2>/dev/null &&
+	ld -m elf_i386 pause.o -o pause-32 2>/dev/null; then
+	start ./pause-32
+	# Some kernels run no such programs.
+	sleep 0.3
+	[ ! -d /proc/"$pid" ] || refused 'is a 32-bit program' -d 1 -p "$pid"
+	kill "$pid" 2>/dev/null || true
+fi
+if as --64 pause.s -o pause.o 2>/dev/null &&
+	ld pause.o -o pause-static 2>/dev/null; then
+	start ./pause-static
+	sleep 0.3
+	[ ! -d /proc/"$pid" ] || refused 'is linked statically' -d 1 -p "$pid"
+	kill "$pid" 2>/dev/null || true
+fi
 "$LUAJIT" -e 'local ffi = require "ffi"
 ffi.cdef "int fork(void); void _exit(int); int sleep(int);"
 local child = ffi.C.fork()
@@ -286,6 +307,22 @@ if [ "$(id -u)" = 0 ] && setpriv --reuid=65534 true 2>/dev/null; then
 				fail "not refused as foreign"
 		fi
 	fi
+fi
+# Its ids are others in a namespace of its own.
+if unshare -pf --mount-proc true 2>/dev/null; then
+	unshare -pf --kill-child --mount-proc "$LUAJIT" program.lua on 100 &
+	namespace=$!
+	pids="$pids $namespace"
+	sleep 0.5
+	inner=$(cat /proc/$namespace/task/$namespace/children)
+	attach -d 2 --rotate=1s -p "${inner% }" || fail "another namespace"
+	for dump in dump.bin."${inner% }".*; do
+		check "$dump" . 0
+	done
+	"$parser" "$dump" 2>parser.err |
+		grep -q 'hot program.lua:1' || fail "no samples in a namespace"
+	kill $namespace
+	rm dump.bin.*
 fi
 refused 'mode must be' -m X -d 1 -p "$pid"
 attach_in_background

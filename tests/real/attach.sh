@@ -91,6 +91,72 @@ fi
 
 # --- nginx ------------------------------------------------------------------------------
 
+# attach_to_master MASTER WORKER: the first one only waits for the other one.
+attach_to_master()
+{
+	"$sysprof" record -i 1 -d 0.5 -o master.bin -p "$1" >log 2>&1 ||
+		{ cat log; fail "attaching to the master"; }
+	check_whole master.bin
+	grep -q "left alone: -p $2 " log || { cat log; fail "no word of $2"; }
+	"$sysprof" record -i 1 -d 2 -o both.bin -p "$1,$2" >log 2>&1 ||
+		{ cat log; fail "attaching to both"; }
+	check_whole both.bin."$1"
+	check_whole both.bin."$2"
+	at_least "hot_page in the worker" \
+		"$(count both.bin."$2" ';hot_page ')" 5
+}
+
+# attach_with_all PID: the worker has no right to write here.
+attach_with_all()
+{
+	"$sysprof" record -i 1 -d 4 --rotate=1s --perf -o rotated.bin -p "$1" \
+		>log 2>&1 || { cat log; fail "attaching with all options"; }
+	set -- rotated.bin."$1".*
+	[ $# -ge 2 ] || fail "$# dumps"
+	for dump; do
+		check_whole "$dump"
+	done
+	at_least "hot_page in the last dumps" \
+		"$(for dump; do count "$dump" ';hot_page '; done |
+			awk '{ sum += $1 } END { print sum }')" 5
+	# The map file is the worker's user's, perf's options say -f then.
+	if ! grep -q 'the probe cannot be set' log &&
+		"$PERF" script -f -i perf.data -F comm,event,ip,sym >stacks 2>log; then
+		at_least "hot_page in perf" "$(grep -c ' hot_page ' stacks)" 5
+	fi
+}
+
+# What an attach might leave, as lines.
+weigh()
+{
+	grep -E '^Threads' /proc/"$1"/status
+	echo "libraries $(grep -c luajit-sysprof /proc/"$1"/maps)"
+	find /proc/"$1"/fd -lname '*sysprof*' | wc -l
+}
+
+# attach_often PID: some recorders are killed.
+attach_often()
+{
+	weigh "$1" >before
+	memory=$(awk '/^RssAnon/ { print $2 }' /proc/"$1"/status)
+	for i in $(seq 40); do
+		"$sysprof" record -i 1 -d 0.1 -o often.bin -p "$1" >log 2>&1 ||
+			{ cat log; fail "attaching for the ${i}th time"; }
+		check_whole often.bin
+	done
+	"$sysprof" record -i 1 -o killed.bin -p "$1" >log 2>&1 &
+	recorder=$!
+	sleep 2
+	kill -9 $recorder
+	wait $recorder 2>/dev/null || true
+	sleep 2
+	check_whole killed.bin
+	weigh "$1" >after
+	cmp -s before after || { diff before after || true; fail "it has grown"; }
+	memory=$(($(awk '/^RssAnon/ { print $2 }' /proc/"$1"/status) - memory))
+	[ $memory -lt 4096 ] || fail "$memory KiB more after 40 times"
+}
+
 if command -v nginx >/dev/null && command -v wrk >/dev/null && unpack_nginx_lua; then
 	program=nginx
 	port=84$(($$ % 90 + 10))
@@ -137,10 +203,14 @@ CONF
 	worker=${worker%% *}
 	# Idle first, in epoll_wait(2).
 	attach "$worker" 0.2
-	wrk -t1 -c8 -d7s "http://127.0.0.1:$port/" >wrk.log &
+	wrk -t1 -c8 -d300s "http://127.0.0.1:$port/" >wrk.log &
 	load=$!
 	sleep 0.5
 	attach "$worker" 4
+	attach_to_master "$(cat pid)" "$worker"
+	attach_with_all "$worker"
+	attach_often "$worker"
+	kill -INT $load
 	wait $load || fail "wrk ended with $?"
 	grep -E 'Non-2xx|Socket errors' wrk.log && fail "bad answers"
 	grep -E 'alert|signal|core dumped' error.log && fail "the worker suffered"

@@ -125,7 +125,11 @@ static void print_help(void)
 
 static bool find_library(const char *directory, const char *name, char *path)
 {
-	snprintf(path, PATH_MAX, "%.2000s/%s", directory, name);
+	char plain[PATH_MAX];
+
+	if (!realpath(directory, plain))
+		return false;
+	snprintf(path, PATH_MAX, "%.4000s/%s", plain, name);
 	return access(path, R_OK) == 0;
 }
 

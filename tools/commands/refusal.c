@@ -74,6 +74,22 @@ static int read_ptrace_scope(void)
 	return scope;
 }
 
+/* Byte 4 of an ELF file is its class, 1 for 32 bits. */
+static bool is_32_bit(pid_t pid)
+{
+	char path[64], head[5] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (fread(head, sizeof(head), 1, file) != 1)
+		head[4] = 0;
+	fclose(file);
+	return head[4] == 1;
+}
+
 /* ---- refusals ---------------------------------------------------------------- */
 
 static bool refuse_rights(pid_t pid)
@@ -159,6 +175,12 @@ bool check_state(pid_t pid, bool force)
 	}
 	if (state == 'T')
 		return refuse_errno(pid, EBUSY);
+	if (is_32_bit(pid)) {
+		tell("process %d is a 32-bit program; LuaJIT is profiled in "
+		     "64-bit ones",
+		     (int)pid);
+		return false;
+	}
 	if (read_thread_status(pid, pid, "Seccomp:") > 0 && !force) {
 		tell("process %d has a seccomp filter, which may end it for a "
 		     "system call of the profiler; --force takes the risk",
