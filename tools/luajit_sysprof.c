@@ -81,6 +81,8 @@ static void print_help(FILE *file)
 
 int main(int argc, char **argv)
 {
+	static char full_name[64];
+
 	if (argc < 2) {
 		print_help(stderr);
 		return STATUS_USAGE;
@@ -97,6 +99,10 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], subcommands[i].name) != 0)
 			continue;
 		running_name = subcommands[i].name;
+		/* As getopt(3) names it. */
+		snprintf(full_name, sizeof(full_name), PROGRAM " %s",
+		         running_name);
+		argv[1] = full_name;
 		return subcommands[i].run(argc - 1, argv + 1);
 	}
 	tell("unknown command '%.100s' (see --help)", argv[1]);

@@ -110,6 +110,13 @@ if grep -q lua_pcall log; then fail "--guest-only shows native frames"; fi
 grep -q 'hot program.lua:1' sysprof.html || fail "no flame graph of hot()"
 "$sysprof" top nothing.bin 2>log && fail "status of a missing dump"
 grep -q 'cannot open nothing.bin' log || fail "$(cat log)"
+rm sysprof.bin
+"$sysprof" top 2>log && fail "status without a dump"
+grep -q 'luajit-sysprof top: there is no sysprof.bin here' log ||
+	fail "$(cat log)"
+"$sysprof" record -p 2>log && fail "status of -p without a process"
+grep -q '^luajit-sysprof record: option requires an argument' log ||
+	fail "$(cat log)"
 cd ..
 
 # --- other processes and programs -----------------------------------------------------

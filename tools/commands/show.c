@@ -47,6 +47,11 @@ static int show(const char *format, const char *output, int argc, char **argv)
 
 	if (!arguments)
 		return refuse();
+	if (argc < 2 && access(DUMP, F_OK) < 0) {
+		tell("there is no " DUMP " here: record one, or name the dumps "
+		     "(several processes and rotation have " DUMP ".PID...)");
+		return STATUS_BAD;
+	}
 	arguments[count++] = (char *)PARSER;
 	arguments[count++] = (char *)format;
 	if (output)
