@@ -89,6 +89,43 @@ need_perf()
 	export HOME
 }
 
+# The kernel's list of probes: is it there, mounted if need be, and does it answer? A
+# fault of the kernel may have left its lock held, so that whoever reads it waits for
+# ever: a process does that for which nobody waits.
+tracing=/sys/kernel/tracing
+has_tracing()
+{
+	mounted=no
+	[ -e "$tracing/uprobe_events" ] || {
+		mount -t tracefs nodev "$tracing" 2>/dev/null || return 1
+		mounted=yes
+	}
+	rm -f "$work/answer"
+	# In a subshell, so that wait does not wait for it.
+	(
+		{
+			head -c 1 "$tracing/uprobe_events" &&
+				: >"$work/answer"
+		} </dev/null >/dev/null 2>&1 \
+			3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- &
+	)
+	tries=50
+	while [ ! -e "$work/answer" ]; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || {
+			[ $mounted = no ] || umount -l "$tracing"
+			return 1
+		}
+		sleep 0.1
+	done
+}
+
+# Those that are set; nothing where it cannot be known.
+list_probes()
+{
+	! has_tracing || cat "$tracing/uprobe_events"
+}
+
 need_corpus()
 {
 	[ -n "${LUAJIT_SYSPROF_CORPUS:-}" ] ||

@@ -4,7 +4,6 @@
 # perf record beside it.
 . "${top_srcdir:?run by make check}/tests/common.sh"
 need_luajit
-tracing=/sys/kernel/tracing
 pids=
 unset LUA_CPATH
 evidence=log
@@ -250,8 +249,6 @@ if [ "$(command -v "$PERF")" != "$(command -v perf)" ]; then
 	ln -s "$(command -v "$PERF")" bin/perf
 	PATH=$work/bin:$PATH
 fi
-[ -e $tracing/uprobe_events ] ||
-	mount -t tracefs nodev $tracing 2>/dev/null || true
 
 # check_perf NAME LEAST PID...: each process has the function in perf's stacks.
 check_perf()
@@ -273,7 +270,7 @@ check_perf()
 	done
 }
 
-set_before=$(cat $tracing/uprobe_events 2>/dev/null || true)
+set_before=$(list_probes)
 start "$LUAJIT" program.lua hot 100
 second=$pid
 sleep 0.5
@@ -316,6 +313,5 @@ attach --perf -d 1 -m X -p "$first"
 [ $status = 1 ] || fail "status $status of a refused profile"
 [ ! -e perf.data ] || fail "a recording of nothing"
 [ ! -e dump.bin ] || fail "a dump of nothing"
-[ "$(cat $tracing/uprobe_events 2>/dev/null || true)" = "$set_before" ] ||
-	fail "a probe was left: $(cat $tracing/uprobe_events)"
+[ "$(list_probes)" = "$set_before" ] || fail "a probe was left: $(list_probes)"
 kill "$first"

@@ -8,16 +8,20 @@ check_perf
 need_luajit
 grep -q luajit_sysprof/sample "$tracing/uprobe_events" &&
 	skip "somebody uses the probe luajit_sysprof:sample"
-pid=
+pid='' other=
 
 clean_up()
 {
-	[ -z "$pid" ] || kill "$pid" 2>/dev/null || :
-	wait
-	echo "-:luajit_sysprof/sample" >>"$tracing/uprobe_events" 2>/dev/null ||
-		:
+	for process in $pid $other; do
+		kill "$process" 2>/dev/null || :
+		wait "$process" 2>/dev/null || :
+		rm -f "/tmp/perf-$process.map" "/tmp/jit-$process.dump"
+	done
+	for event in sample sample_2; do
+		echo "-:luajit_sysprof/$event" \
+			>>"$tracing/uprobe_events" 2>/dev/null || :
+	done
 	umount "$work/noexec" 2>/dev/null || :
-	[ -z "$pid" ] || rm -f "/tmp/perf-$pid.map" "/tmp/jit-$pid.dump"
 	remove_probe
 }
 
@@ -103,6 +107,28 @@ expect 0 "^perf record -e luajit_sysprof:sample -g -p $pid\$" \
 [ "$(grep -c luajit_sysprof/sample "$tracing/uprobe_events")" -eq 1 ] ||
 	complain "the probe is set twice"
 expect 0 'ok .*the probe is set: luajit_sysprof:sample' doctor "$pid"
+
+# Another copy of the library has an event of its own: a second probe of one that is
+# being recorded would break tracing when perf ends.
+copy=$work/copy-of-the-library.so
+cp "$(readlink -f "$top_builddir/lib/.libs/libluajit-sysprof.so")" "$copy"
+LD_PRELOAD=$copy "$LUAJIT" "$work/spin.lua" >"$work/ready" &
+other=$!
+read -r _ <"$work/ready"
+"$PERF" record -q -e luajit_sysprof:sample -g -p "$pid" -o "$work/data" sleep 1 &
+recorder=$!
+sleep 0.5
+expect 0 "^perf record -e luajit_sysprof:sample_2 -g -p $other\$" \
+	perf-command "$other"
+expect 0 "^perf record -e luajit_sysprof:sample_2 -g -p $other\$" \
+	perf-command "$other"
+grep -q "^p:luajit_sysprof/sample_2 $copy:" "$tracing/uprobe_events" ||
+	complain "the copy has no probe"
+wait "$recorder" || complain "perf record of one of two probes"
+"$PERF" record -q -e luajit_sysprof:sample_2 -g -p "$other" -o "$work/data" sleep 1
+"$PERF" script -i "$work/data" -F ip,sym 2>/dev/null |
+	grep -q 'spin .*spin.lua:6' || complain "no samples of the copy's probe"
+kill "$other"
 
 line=$("$sysprof" perf-command "$pid")
 # shellcheck disable=SC2086 # words of a command

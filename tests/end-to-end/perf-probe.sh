@@ -3,9 +3,8 @@
 # be had, and sets the probe of the profiler under a name that no one else uses.
 # Sets $event.
 # shellcheck shell=sh
-: "${work:?}"
+: "${work:?}" "${tracing:?}"
 
-tracing=/sys/kernel/tracing
 group=sysprof_test_$$
 # shellcheck disable=SC2034 # used by the tests
 event=$group:sample
@@ -18,7 +17,7 @@ clean_up()
 remove_probe()
 {
 	# >> and not >, which would remove everybody's probes.
-	[ ! -w "$tracing/uprobe_events" ] ||
+	[ ! -s "$work/probe" ] ||
 		echo "-:$group/sample" >>"$tracing/uprobe_events" 2>/dev/null || :
 }
 
@@ -28,10 +27,7 @@ check_perf()
 		skip "a sanitizer adds frames and cannot be loaded by luajit"
 	[ "$(id -u)" = 0 ] || skip "only root may set probes"
 	need_perf
-	[ -e "$tracing/uprobe_events" ] ||
-		mount -t tracefs nodev "$tracing" 2>/dev/null || :
-	[ -e "$tracing/uprobe_events" ] ||
-		skip "no tracefs with uprobe_events at $tracing"
+	has_tracing || skip "no tracefs with uprobe_events that answers at $tracing"
 }
 
 # set_probe OBJECT: goes perf's own way from the object's note to a probe.

@@ -4,7 +4,6 @@
 # where that may be set, and without it, or not at all, where it must be.
 . "${top_srcdir:?run by make check}/tests/common.sh"
 need_luajit
-tracing=/sys/kernel/tracing
 unset LUA_CPATH
 evidence=log
 
@@ -67,8 +66,6 @@ if [ "$(command -v "$PERF")" != "$(command -v perf)" ]; then
 	ln -s "$(command -v "$PERF")" bin/perf
 	PATH=$work/bin:$PATH
 fi
-[ -e $tracing/uprobe_events ] ||
-	mount -t tracefs nodev $tracing 2>/dev/null || true
 
 # --- as it comes ----------------------------------------------------------------------
 
@@ -81,7 +78,7 @@ record()
 	check_whole dump.bin
 }
 
-set_before=$(cat $tracing/uprobe_events 2>/dev/null || true)
+set_before=$(list_probes)
 record --perf -- "$LUAJIT" program.lua 1
 if ! grep -q 'perf.data: [1-9]' log && grep -q 'perf: it does not record' log; then
 	skip "$(grep 'does not record' log)"
@@ -97,8 +94,7 @@ else
 	[ "$named" -ge $((samples / 2)) ] ||
 		fail "hot() is in $named of $samples stacks"
 fi
-[ "$(cat $tracing/uprobe_events 2>/dev/null || true)" = "$set_before" ] ||
-	fail "a probe was left: $(cat $tracing/uprobe_events)"
+[ "$(list_probes)" = "$set_before" ] || fail "a probe was left: $(list_probes)"
 
 # A supervisor's signal ends all three.
 "$sysprof" record --perf -i 1 -o dump.bin -- \

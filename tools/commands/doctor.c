@@ -134,7 +134,9 @@ static void look_at_tracing(struct findings *findings)
 		return;
 	}
 	snprintf(path, sizeof(path), "%s/uprobe_events", directory);
-	if (access(path, R_OK | W_OK) == 0)
+	if (!probe_list_answers())
+		find(findings, GRADE_BAD, PROBE_NO_ANSWER);
+	else if (access(path, R_OK | W_OK) == 0)
 		find(findings, GRADE_OK, "probes can be set (%s)", path);
 	else
 		find(findings, GRADE_BAD,
@@ -222,6 +224,9 @@ static void look_at_probe(struct findings *findings,
 		     "%s has no probe: was it replaced while the process "
 		     "runs?",
 		     library);
+	else if (!probe_list_answers())
+		find(findings, GRADE_NOTE,
+		     "whether the probe is set is not known");
 	else if (probe_find(library, offset, name))
 		find(findings, GRADE_OK, "the probe is set: %s", name);
 	else

@@ -54,10 +54,14 @@ static int settle_probe(const char *library, bool dry_run, char *name)
 		     library);
 		return STATUS_BAD;
 	}
+	if (!probe_list_answers()) {
+		tell(PROBE_NO_ANSWER);
+		return STATUS_BAD;
+	}
 	if (probe_find(library, offset, name))
 		return 0;
-	snprintf(name, PROBE_NAME_BYTES, "%s", PROBE_OWN_NAME);
 	if (dry_run) {
+		snprintf(name, PROBE_NAME_BYTES, "luajit_sysprof:sample");
 		tell("would set p:luajit_sysprof/sample %s:0x%llx", library,
 		     (unsigned long long)offset);
 		return 0;
@@ -67,7 +71,7 @@ static int settle_probe(const char *library, bool dry_run, char *name)
 		     "/sys/kernel/tracing");
 		return STATUS_BAD;
 	}
-	error = probe_set(library, offset);
+	error = probe_set(library, offset, name);
 	return error == 0 ? 0 : tell_not_set(error);
 }
 

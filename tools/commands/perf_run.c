@@ -35,8 +35,7 @@ static bool tell_no_probe(const char *reason)
 }
 
 /* Is there a probe to record? */
-static bool settle_probe(struct perf_run *run, const char *library,
-                         char name[PROBE_NAME_BYTES])
+static bool settle_probe(struct perf_run *run, const char *library)
 {
 	unsigned long offset = probe_offset(library);
 	int code;
@@ -44,7 +43,9 @@ static bool settle_probe(struct perf_run *run, const char *library,
 	if (offset == 0)
 		return tell_no_probe("the library has none: it was built "
 		                     "without sys/sdt.h");
-	if (probe_find(library, offset, name))
+	if (!probe_list_answers())
+		return tell_no_probe(PROBE_NO_ANSWER);
+	if (probe_find(library, offset, run->probe))
 		return true;
 	if (probe_tracing_directory()[0] == '\0')
 		return tell_no_probe(geteuid() == 0
@@ -52,13 +53,12 @@ static bool settle_probe(struct perf_run *run, const char *library,
 		                               "-t tracefs nodev "
 		                               "/sys/kernel/tracing)"
 		                             : "only root may do that");
-	code = probe_set(library, offset);
+	code = probe_set(library, offset, run->probe);
 	if (code != 0)
 		return tell_no_probe(code == EACCES || code == EPERM
 		                             ? "only root may do that"
 		                             : strerror(code));
 	run->probe_is_ours = true;
-	snprintf(name, PROBE_NAME_BYTES, "%s", PROBE_OWN_NAME);
 	return true;
 }
 
@@ -221,7 +221,7 @@ static void clean_up(struct perf_run *run)
 		close(run->messages);
 	run->control = run->acks = run->messages = -1;
 	if (run->probe_is_ours)
-		probe_remove();
+		probe_remove(run->probe);
 	run->probe_is_ours = false;
 }
 
@@ -244,12 +244,10 @@ static bool has_foreign(const char *processes)
 void perf_run_start(struct perf_run *run, const char *processes,
                     const char *library)
 {
-	char name[PROBE_NAME_BYTES];
-
 	*run = (struct perf_run){.control = -1, .acks = -1, .messages = -1};
 	run->has_foreign = has_foreign(processes);
-	run->has_probe = settle_probe(run, library, name);
-	start_perf(run, processes, run->has_probe ? name : NULL);
+	run->has_probe = settle_probe(run, library);
+	start_perf(run, processes, run->has_probe ? run->probe : NULL);
 	if (run->pid == 0 || is_ready(run))
 		return;
 	tell_failure(run, end_perf(run));

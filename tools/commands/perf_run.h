@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "probe.h"
+
 struct perf_run {
 	pid_t pid;          /* of perf, 0: it does not run */
 	int control, acks;  /* of perf record --control */
@@ -16,6 +18,7 @@ struct perf_run {
 	bool has_probe;     /* it records the probe */
 	bool probe_is_ours; /* so that we have to remove it */
 	bool has_foreign;   /* processes of another user */
+	char probe[PROBE_NAME_BYTES];
 };
 
 /* Does the environment ask for one? perf inject --jit needs stacks then. */

@@ -11,17 +11,24 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <libelf.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define NOTE_OWNER  "stapsdt"
 #define NOTE_TYPE   3
 #define NOTE_PROBE  "luajit_sysprof\0sample"
 #define EVENTS_FILE "uprobe_events"
+#define GROUP       "luajit_sysprof"
+#define EVENT_BYTES 24
 #define PATH_BYTES  4200
+
+#define ANSWER_PATIENCE_MS 5000
 
 const char *probe_tracing_directory(void)
 {
@@ -171,33 +178,119 @@ bool probe_find(const char *library, uint64_t offset,
 	return found;
 }
 
-/* Without O_APPEND all other probes would go. 0 or an errno. */
-static int add_line(const char *line)
+/* In the process that may wait for ever: with no descriptor that somebody waits
+ * for the end of but its own. */
+static void read_list(int answer)
+{
+	char path[128], byte;
+	int fd;
+
+	dup2(answer, STDIN_FILENO);
+	close_range(STDIN_FILENO + 1, ~0U, 0);
+	events_path(path);
+	fd = open(path, O_RDONLY);
+	if (fd >= 0 && read(fd, &byte, 1) < 0)
+		_exit(1);
+	_exit(0);
+}
+
+bool probe_list_answers(void)
+{
+	struct pollfd end;
+	bool answers;
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return true;
+	pid = fork();
+	if (pid == 0)
+		read_list(ends[1]);
+	close(ends[1]);
+	end = (struct pollfd){.fd = ends[0]};
+	answers = pid < 0 || poll(&end, 1, ANSWER_PATIENCE_MS) > 0;
+	close(ends[0]);
+	if (pid > 0 && answers)
+		waitpid(pid, NULL, 0);
+	return answers;
+}
+
+static bool is_taken(const char *event)
+{
+	char line[PATH_BYTES], start[64];
+	bool taken = false;
+	FILE *events;
+
+	snprintf(start, sizeof(start), "p:" GROUP "/%s ", event);
+	events_path(line);
+	events = fopen(line, "re");
+	while (events && !taken && fgets(line, sizeof(line), events))
+		taken = strncmp(line, start, strlen(start)) == 0;
+	if (events)
+		fclose(events);
+	return taken;
+}
+
+/* sample, sample_2, … */
+static void choose_event(char event[EVENT_BYTES])
+{
+	unsigned int number = 1;
+
+	snprintf(event, EVENT_BYTES, "sample");
+	while (is_taken(event))
+		snprintf(event, EVENT_BYTES, "sample_%u", ++number);
+}
+
+/* Without O_APPEND all other probes would go. Locked against other commands: the
+ * lines are read before one is written. A descriptor, or -1. */
+static int open_events(void)
 {
 	char path[128];
-	int error = 0;
 	int fd;
 
 	events_path(path);
 	fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (fd >= 0)
+		flock(fd, LOCK_EX);
+	return fd;
+}
+
+static int write_line(int fd, const char *line)
+{
+	ssize_t length = (ssize_t)strlen(line);
+
+	return write(fd, line, (size_t)length) == length ? 0 : errno;
+}
+
+/* A second probe of an event that is being recorded has nothing that perf could
+ * close: kernels up to 6.18 at least fail at that, with a lock held that all of
+ * tracing waits for. */
+int probe_set(const char *library, uint64_t offset, char name[PROBE_NAME_BYTES])
+{
+	char line[PATH_BYTES], event[EVENT_BYTES];
+	int fd = open_events();
+	int error;
+
 	if (fd < 0)
 		return errno;
-	if (write(fd, line, strlen(line)) != (ssize_t)strlen(line))
-		error = errno;
+	choose_event(event);
+	snprintf(line, sizeof(line), "p:" GROUP "/%s %s:0x%llx\n", event,
+	         library, (unsigned long long)offset);
+	snprintf(name, PROBE_NAME_BYTES, GROUP ":%s", event);
+	error = write_line(fd, line);
 	close(fd);
 	return error;
 }
 
-int probe_set(const char *library, uint64_t offset)
+void probe_remove(const char *name)
 {
-	char line[PATH_BYTES];
+	char line[PROBE_NAME_BYTES + 4];
+	int fd = open_events();
 
-	snprintf(line, sizeof(line), "p:luajit_sysprof/sample %s:0x%llx\n",
-	         library, (unsigned long long)offset);
-	return add_line(line);
-}
-
-void probe_remove(void)
-{
-	add_line("-:luajit_sysprof/sample\n");
+	if (fd < 0)
+		return;
+	snprintf(line, sizeof(line), "-:%s\n", name);
+	line[strcspn(line + 2, ":") + 2] = '/';
+	write_line(fd, line);
+	close(fd);
 }
