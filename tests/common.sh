@@ -89,9 +89,7 @@ need_perf()
 	export HOME
 }
 
-# The kernel's list of probes: is it there, mounted if need be, and does it answer? A
-# fault of the kernel may have left its lock held, so that whoever reads it waits for
-# ever: a process does that for which nobody waits.
+# The kernel's list of probes: is it there, mounted if need be, and does it answer?
 tracing=/sys/kernel/tracing
 has_tracing()
 {
@@ -100,24 +98,10 @@ has_tracing()
 		mount -t tracefs nodev "$tracing" 2>/dev/null || return 1
 		mounted=yes
 	}
-	rm -f "$work/answer"
-	# In a subshell, so that wait does not wait for it.
-	(
-		{
-			head -c 1 "$tracing/uprobe_events" &&
-				: >"$work/answer"
-		} </dev/null >/dev/null 2>&1 \
-			3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- &
-	)
-	tries=50
-	while [ ! -e "$work/answer" ]; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || {
-			[ $mounted = no ] || umount -l "$tracing"
-			return 1
-		}
-		sleep 0.1
-	done
+	"$sysprof" doctor 2>/dev/null | grep -q 'list of probes does not answer' ||
+		return 0
+	[ $mounted = no ] || umount -l "$tracing"
+	return 1
 }
 
 # Those that are set; nothing where it cannot be known.

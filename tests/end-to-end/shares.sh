@@ -38,11 +38,12 @@ share_of()
 	esac
 }
 
-# One program, JIT as the options say: check PROGRAM OPTIONS...
-check()
+# One program, JIT as the options say: measure PROGRAM OPTIONS... Are all shares right?
+measure()
 {
 	program=$1
 	shift
+	right=yes
 	$LUAJIT "$@" "$script" "$program" $sample_count >log ||
 		{ cat log; fail "$program $*"; }
 	got=$(awk '$1 == "samples" { print $2 }' log)
@@ -55,9 +56,19 @@ check()
 		share=$(share_of "$kind" "$name")
 		echo "$program $*: $kind $name $percent % -> $share %"
 		awk -v a="$percent" -v b="$share" \
-			'BEGIN { exit !(a - b <= 1 && b - a <= 1) }' ||
-			complain "more than one point"
+			'BEGIN { exit !(a - b <= 1 && b - a <= 1) }' || {
+			echo "more than one point"
+			right=no
+		}
 	done <expected.txt
+	[ $right = yes ]
+}
+
+# One point is three times the deviation of 30 % of 20,000 samples: by chance alone one
+# share in some hundreds is off, but not twice.
+check()
+{
+	measure "$@" || measure "$@" || complain "$*: more than one point, twice"
 }
 
 for program in $SHARES_PROGRAMS; do
