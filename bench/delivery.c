@@ -40,7 +40,7 @@ static const struct {
 	[WAY_PERF] = {"perf task clock", SAMPLE_CLOCK_PERF},
 	[WAY_THREAD_TIMER] = {"thread CPU timer", SAMPLE_CLOCK_THREAD_TIMER},
 	[WAY_WALL_TIMER] = {"wall clock timer", SAMPLE_CLOCK_WALL_TIMER},
-	[WAY_HELPER] = {"helper thread"},
+	[WAY_HELPER] = {.name = "helper thread"},
 };
 
 static _Atomic unsigned long signal_count;
