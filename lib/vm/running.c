@@ -14,7 +14,6 @@
 #include "trace_sig.h"
 #include "vm_frame_sig.h"
 
-
 /* What a root trace pushes between the VM's C frame and its own. */
 #define TRACE_FRAME_BYTES 16
 

@@ -13,7 +13,6 @@
 #include "registry_sig.h"
 #include "trace_sig.h"
 
-
 /* Stack between an innermost ip without a frame of its own and the C frame that
  * it runs on: the exit handler's register save area, C code of a trace. */
 #define EXIT_STACK_BYTES_MAX      16384

@@ -41,17 +41,17 @@ static int become_parser(char **arguments)
 /* Without any argument, the dump that record writes. */
 static int show(const char *format, const char *output, int argc, char **argv)
 {
-	char **arguments =
-		calloc((size_t)argc + ADDED_MAX + 1, sizeof(*arguments));
+	char **arguments;
 	int count = 0;
 
-	if (!arguments)
-		return refuse();
 	if (argc < 2 && access(DUMP, F_OK) < 0) {
 		tell("there is no " DUMP " here: record one, or name the dumps "
 		     "(several processes and rotation have " DUMP ".PID...)");
 		return STATUS_BAD;
 	}
+	arguments = calloc((size_t)argc + ADDED_MAX + 1, sizeof(*arguments));
+	if (!arguments)
+		return refuse();
 	arguments[count++] = (char *)PARSER;
 	arguments[count++] = (char *)format;
 	if (output)
