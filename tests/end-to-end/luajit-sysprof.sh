@@ -110,7 +110,8 @@ expect 0 'ok .*the probe is set: luajit_sysprof:sample' doctor "$pid"
 
 # Another copy of the library has an event of its own: a second probe of one that is
 # being recorded would break tracing when perf ends.
-copy=$work/copy-of-the-library.so
+mkdir "$work/copy"
+copy=$work/copy/libluajit-sysprof.so.0
 cp "$(readlink -f "$top_builddir/lib/.libs/libluajit-sysprof.so")" "$copy"
 LD_PRELOAD=$copy "$LUAJIT" "$work/spin.lua" >"$work/ready" &
 other=$!

@@ -97,10 +97,15 @@ fi
 [ "$(list_probes)" = "$set_before" ] || fail "a probe was left: $(list_probes)"
 
 # A supervisor's signal ends all three.
+rm dump.bin
 "$sysprof" record --perf -i 1 -o dump.bin -- \
 	"$LUAJIT" program.lua 30 >log 2>&1 &
 recorder=$!
-sleep 3
+for _ in $(seq 60); do
+	[ ! -s dump.bin ] || break
+	sleep 0.5
+done
+sleep 2
 kill $recorder
 status=0
 wait $recorder || status=$?

@@ -262,9 +262,9 @@ static int write_line(int fd, const char *line)
 	return write(fd, line, (size_t)length) == length ? 0 : errno;
 }
 
-/* A second probe of an event that is being recorded has nothing that perf could
- * close: kernels up to 6.18 at least fail at that, with a lock held that all of
- * tracing waits for. */
+/* A second probe of an event that is being recorded is not placed, and kernels (6.12 to
+ * 7.3 at least) fall over it when a recording ends or the next one begins, with a
+ * lock held that all of tracing waits for. */
 int probe_set(const char *library, uint64_t offset, char name[PROBE_NAME_BYTES])
 {
 	char line[PATH_BYTES], event[EVENT_BYTES];
