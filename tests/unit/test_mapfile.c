@@ -56,8 +56,13 @@ static void append(uint64_t start, uint64_t bytes, const char *name)
 	                 0);
 }
 
+/* A process that is gone may have left one of the same name. */
 static void setup(void)
 {
+	char path[64];
+
+	map_path(path, sizeof(path));
+	unlink(path);
 	snprintf(directory, sizeof(directory), "/tmp/test-mapfile-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(directory));
 	snprintf(victim, sizeof(victim), "%s/victim", directory);
