@@ -12,7 +12,7 @@ ffi.cdef [[
 	int getpid(void);
 	int mkfifo(const char *path, unsigned mode);
 ]]
-local CLOCK_MONOTONIC = 1
+local CLOCK_MONOTONIC, BLOCK_SECONDS = 1, 0.15
 local now = ffi.new("struct bench_timespec")
 
 -- Seconds that this thread had a CPU: those by the clock without those in line for
@@ -65,13 +65,27 @@ local function quantile(sorted, share)
 	return sorted[math.max(1, math.ceil(share * #sorted))]
 end
 
--- Runs work() in blocks: plain and under each of the ways, which have start() and
+-- How many times run() fits into the seconds.
+local function count_runs(run, seconds)
+	local start, count = paired.thread_seconds(), 0
+	repeat
+		run()
+		count = count + 1
+	until paired.thread_seconds() - start > seconds
+	return count
+end
+
+-- Runs run() in blocks: plain and under each of the ways, which have start() and
 -- stop(). Returns for each way the quartiles of its time against the plain block of
 -- the same round, and seconds, the time under it.
-function paired.compare(ways, rounds, work)
+function paired.compare(ways, rounds, run)
+	run()
+	local count = count_runs(run, BLOCK_SECONDS)
 	local function block()
 		local before = paired.thread_seconds()
-		work()
+		for _ = 1, count do
+			run()
+		end
 		return paired.thread_seconds() - before
 	end
 	local ratios, seconds = {}, {}
@@ -103,16 +117,6 @@ function paired.compare(ways, rounds, work)
 		}
 	end
 	return results
-end
-
--- How many times run() fits into the seconds.
-function paired.count_rounds(run, seconds)
-	local start, count = paired.thread_seconds(), 0
-	repeat
-		run()
-		count = count + 1
-	until paired.thread_seconds() - start > seconds
-	return count
 end
 
 return paired

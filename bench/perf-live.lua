@@ -12,7 +12,6 @@ package.path = here .. "/?.lua;" .. package.path
 local paired = require("paired")
 local sysprof = require("misc").sysprof
 local event, rounds = arg[1], tonumber(arg[2] or 30)
-local BLOCK_SECONDS = 0.15
 
 local function fib(n)
 	return n < 2 and n or fib(n - 1) + fib(n - 2)
@@ -57,13 +56,7 @@ local ways = {
 	dwarf,
 }
 
-run()
-local count = paired.count_rounds(run, BLOCK_SECONDS)
-local results = paired.compare(ways, rounds, function()
-	for _ = 1, count do
-		run()
-	end
-end)
+local results = paired.compare(ways, rounds, run)
 for i, way in ipairs(ways) do
 	local samples = way.close()
 	print(("%-12s %6.3f (%5.3f to %5.3f) %6.0f samples/s"):format(way.name,

@@ -11,7 +11,6 @@ local ffi = require("ffi")
 local paired = require("paired")
 local sysprof = require("misc").sysprof
 local path, build, rounds = arg[1], arg[2], tonumber(arg[3] or 15)
-local BLOCK_SECONDS = 0.15
 local INTERVALS_MS = { 10, 1, 0.2 }
 
 ffi.cdef [[
@@ -54,13 +53,7 @@ for _, interval in ipairs(INTERVALS_MS) do
 		perf .. "--call-graph dwarf"))
 end
 
-run()
-local count = paired.count_rounds(run, BLOCK_SECONDS)
-local results = paired.compare(ways, rounds, function()
-	for _ = 1, count do
-		run()
-	end
-end)
+local results = paired.compare(ways, rounds, run)
 for i, way in ipairs(ways) do
 	local samples = way.close()
 	print(("%-12s %-3s %5s ms %-10s %6.3f (%5.3f to %5.3f) %8.0f samples/s")
