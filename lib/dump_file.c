@@ -176,13 +176,19 @@ void dump_file_free(struct dump_file *file)
 	file->path = NULL;
 }
 
-void dump_file_remove(const struct dump_file *file)
+void dump_file_unlink(const char *path, dev_t device, ino_t inode)
 {
 	struct stat status;
 
-	if (file->is_new && lstat(file->path, &status) == 0 &&
-	    status.st_dev == file->device && status.st_ino == file->inode)
-		unlink(file->path);
+	if (lstat(path, &status) == 0 && status.st_dev == device &&
+	    status.st_ino == inode)
+		unlink(path);
+}
+
+void dump_file_remove(const struct dump_file *file)
+{
+	if (file->is_new)
+		dump_file_unlink(file->path, file->device, file->inode);
 }
 
 void dump_file_discard(struct dump_file *file)

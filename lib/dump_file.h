@@ -46,6 +46,8 @@ bool dump_file_is_same(const struct dump_file *a, const struct dump_file *b);
 /* -1 if closing or an earlier write failed. The path stays for messages. */
 int dump_file_close(struct dump_file *file, struct error *error);
 void dump_file_free(struct dump_file *file);
+/* Removes that file: somebody may have moved it away, and another one to its place. */
+void dump_file_unlink(const char *path, dev_t device, ino_t inode);
 /* Of a profile that was refused, or a dump that holds nothing: removes the file if it
  * is new and still at its place. */
 void dump_file_remove(const struct dump_file *file);

@@ -83,16 +83,11 @@ static int create_here(void *context, const char *path)
 	return fd >= 0 ? fd : -errno;
 }
 
-/* Somebody may have moved it away, and another file to its place. */
 static void remove_here(void *context, const char *path, dev_t device,
                         ino_t inode)
 {
-	struct stat status;
-
 	(void)context;
-	if (lstat(path, &status) == 0 && status.st_dev == device &&
-	    status.st_ino == inode)
-		unlink(path);
+	dump_file_unlink(path, device, inode);
 }
 
 static const struct rotation_files files_here = {

@@ -27,6 +27,7 @@
 
 struct findings {
 	int bad_count;
+	bool list_is_stuck; /* the kernel's, of probes */
 };
 
 enum grade {
@@ -134,7 +135,8 @@ static void look_at_tracing(struct findings *findings)
 		return;
 	}
 	snprintf(path, sizeof(path), "%s/uprobe_events", directory);
-	if (!probe_list_answers())
+	findings->list_is_stuck = !probe_list_answers();
+	if (findings->list_is_stuck)
 		find(findings, GRADE_BAD, PROBE_NO_ANSWER);
 	else if (access(path, R_OK | W_OK) == 0)
 		find(findings, GRADE_OK, "probes can be set (%s)", path);
@@ -224,7 +226,7 @@ static void look_at_probe(struct findings *findings,
 		     "%s has no probe: was it replaced while the process "
 		     "runs?",
 		     library);
-	else if (!probe_list_answers())
+	else if (findings->list_is_stuck)
 		find(findings, GRADE_NOTE,
 		     "whether the probe is set is not known");
 	else if (probe_find(library, offset, name))
